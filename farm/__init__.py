@@ -1,0 +1,1 @@
+"""The farm: everything of uneven but the terminal. Never imports ``console``, textual or rich."""

@@ -1,0 +1,61 @@
+"""Clocks. Nothing in the farm reads the time but through one of these.
+
+- ``Clock``: what the relay's shell, the workers and the console ask.
+- ``LeaseClock``: monotonic time minus the gaps in which this process itself was asleep or stopped, so that
+  a laptop that slept, or a console behind Ctrl-Z, finds no lease lapsed (DESIGN.md §4 rule 7; measured in
+  engines.md: without it every lease lapsed falsely after a stop).
+Wall clock time is for people only and never decides anything.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since an arbitrary origin; never runs backwards."""
+        ...
+
+
+class MonotonicClock:
+    def now(self) -> float:
+        return time.monotonic()
+
+
+class LeaseClock:
+    """Call ``beat`` at least every ``interval_seconds``; a gap between beats that is longer than
+    ``interval_seconds + tolerance_seconds`` is taken for sleep, and all but the interval is not counted."""
+
+    def __init__(
+        self,
+        raw: Callable[[], float] = time.monotonic,
+        *,
+        interval_seconds: float = 0.1,
+        tolerance_seconds: float = 0.25,
+        origin_seconds: float = 0.0,
+    ) -> None:
+        self._raw = raw
+        self._interval = interval_seconds
+        self._tolerance = tolerance_seconds
+        self._last = raw()
+        self._lost = self._last - origin_seconds
+        self.slept_seconds = 0.0
+
+    def beat(self) -> float:
+        """Mark that we are awake; returns the seconds of sleep just found (0.0 nearly always)."""
+        raw = self._raw()
+        gap = raw - self._last - self._interval
+        self._last = raw
+        if gap <= self._tolerance:
+            return 0.0
+        self._lost += gap
+        self.slept_seconds += gap
+        return gap
+
+    def now(self) -> float:
+        """Lease time in seconds since the run's origin. A gap not yet seen by ``beat`` is not counted."""
+        awake = min(self._raw() - self._last, self._interval + self._tolerance)
+        return self._last + max(awake, 0.0) - self._lost

@@ -1,0 +1,437 @@
+"""Every change of state in a run, as data. The journal stores these, the console folds them, recovery
+replays them.
+
+Rules of this file:
+- an event is a small frozen struct; its docstring says when it happens;
+- ``Record`` puts a number and a time on it: ``at`` is lease time in seconds since the run's first start;
+- new fields are optional, so that an old recording still opens; fields are never renamed;
+- frames are half-open ranges of the job; parts are numbers of the grid in ``RunOpened.cuts``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+#: Version of the recording format; a reader refuses a higher one.
+SCHEMA_VERSION = 1
+
+ClaimEnd = Literal[
+    "completed",  # all its parts are credited
+    "superseded",  # another holder delivered first: no fault
+    "lapsed",  # the lease ran out in silence
+    "stalled",  # alive, but no progress for the stall timeout
+    "timed out",  # a part took longer than the hard limit
+    "failed",  # the worker said a part failed
+    "released",  # given back in good order
+    "worker left",  # its worker left or died
+    "relay restarted",  # an earlier epoch's claim, closed at recovery
+    "voided",  # the reading of the source changed under it
+]
+
+
+def _tag(name: str) -> str:
+    return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=_tag, omit_defaults=True):
+    """Base of all events."""
+
+
+class RelayOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a run may change in flight or at resume. Times in seconds."""
+
+    policy: str = "guided,12"
+    tail: str = "duplicate-oldest,from=frontier"
+    lease_seconds: float = 20.0
+    heartbeat_seconds: float = 2.0
+    stall_timeout_seconds: float = 120.0
+    part_timeout_seconds: float | None = None
+    part_timeout_share: float | None = None  #: of the median part, 3.0 = 300 %
+    max_tries: int = 3
+    max_outstanding: int | None = None  #: chunks in flight up to which the tail duplicates; None: 2 x workers
+    block_after_failures: int = 3
+    block_seconds: float = 60.0
+
+
+# --- the run ---------------------------------------------------------------------------------------------
+
+
+class RunOpened(Event, frozen=True, kw_only=True):
+    """The run was planned; always the first record of a journal."""
+
+    run_id: str
+    input: str
+    output: str
+    frames: int
+    cuts: tuple[int, ...]
+    settings_hash: str
+    fingerprint: str  #: of the input: size, mtime-free content hash
+    build: str  #: PyAV, encoder libraries and CPU architecture
+    options: RelayOptions
+    frame_rate: float | None = None
+    settings: str = ""  #: the job's settings as JSON
+    fleet: tuple[str, ...] = ()
+    schema: int = SCHEMA_VERSION
+
+
+class RelayStarted(Event, frozen=True, kw_only=True):
+    """A relay opened the books; claims of older epochs are closed by the events that follow."""
+
+    epoch: int
+    wall_time: str = ""  #: ISO 8601, for people only
+
+
+class OptionsChanged(Event, frozen=True, kw_only=True):
+    """Policy, tail, lease or limits were changed in flight or at resume (``PolicyChanged`` in DESIGN.md)."""
+
+    options: RelayOptions
+    by: str = "operator"
+
+
+class PhaseStarted(Event, frozen=True, kw_only=True):
+    """The job entered a phase of its life."""
+
+    phase: Literal["probe", "measure", "work", "stitch", "verify", "report"]
+
+
+class PhaseProgressed(Event, frozen=True, kw_only=True):
+    """How far the present phase is, 0 to 1; never runs backwards within a phase. Not journalled."""
+
+    phase: str
+    fraction: float
+
+
+class FleetMeasured(Event, frozen=True, kw_only=True):
+    """The machine's own speed on this clip was measured before the work, in frames per second."""
+
+    fps_asked: float
+    fps_possible: float
+    fitted: bool = False
+
+
+class Notice(Event, frozen=True, kw_only=True):
+    """Something a person should know."""
+
+    level: Literal["info", "warning", "error"]
+    text: str
+
+
+class LoopStalled(Event, frozen=True, kw_only=True):
+    """The relay's own loop stood still (busy, stopped or asleep); lease time did not count it."""
+
+    seconds: float
+
+
+class OperatorActed(Event, frozen=True, kw_only=True):
+    """A person or a fault script did something to the run or to a worker."""
+
+    action: str
+    worker: str | None = None
+    detail: str = ""
+
+
+class JobPaused(Event, frozen=True, kw_only=True):
+    """No new claims; parts in progress are finished, leases held, stall clocks stopped."""
+
+    by: str = "operator"
+
+
+class JobResumed(Event, frozen=True, kw_only=True):
+    """Work goes on after ``seconds`` of pause, which count apart from the finishing time."""
+
+    seconds: float
+
+
+class DrainStarted(Event, frozen=True, kw_only=True):
+    """Workers finish the part in progress, deliver it, release the rest and leave."""
+
+    reason: str
+
+
+class WorkFinished(Event, frozen=True, kw_only=True):
+    """Nothing is open or in flight any more; first grant to last credit is the finishing time."""
+
+    credited_frames: int
+    set_aside_frames: int
+    makespan_seconds: float
+
+
+class RunFinished(Event, frozen=True, kw_only=True):
+    """The last record of a run that came to its end; ``exit_code`` is what the command returned."""
+
+    exit_code: int
+    outcome: str
+    packets_sha256: str = ""
+    output_bytes: int = 0
+    stream_frames: int = 0
+
+
+# --- workers ---------------------------------------------------------------------------------------------
+
+
+class WorkerJoined(Event, frozen=True, kw_only=True):
+    """A worker introduced itself and may ask for work."""
+
+    worker: str
+    pid: int | None = None
+    host: str = ""
+    fps_cap: float | None = None
+    overhead_seconds: float = 0.0
+    wire_version: int = 1
+    build: str = ""
+
+
+class WorkerLeft(Event, frozen=True, kw_only=True):
+    """A worker is gone; ``lost`` tells a death from a good-bye."""
+
+    worker: str
+    reason: str
+    lost: bool
+
+
+class WorkerParked(Event, frozen=True, kw_only=True):
+    """A worker asked and can be given nothing now; it is woken by the next useful event."""
+
+    worker: str
+    why: str
+
+
+class WorkerBlocked(Event, frozen=True, kw_only=True):
+    """A worker failed several parts in a row and gets nothing until lease time ``until``."""
+
+    worker: str
+    failures: int
+    until: float
+
+
+class WorkerForgiven(Event, frozen=True, kw_only=True):
+    """A blocked worker may ask again."""
+
+    worker: str
+
+
+# --- claims ----------------------------------------------------------------------------------------------
+
+
+class ClaimGranted(Event, frozen=True, kw_only=True):
+    """A worker got a hold on frames ``[start, stop)`` of a chunk until its lease runs out.
+
+    A new chunk begins with its first attempt; ``duplicate``: a further live claim on a chunk in flight.
+    """
+
+    token: str
+    worker: str
+    start: int
+    stop: int
+    lease_seconds: float
+    duplicate: bool = False
+    reopened: bool = False  #: the range had been in a claim before
+    why: str = ""  #: the decision in words
+
+
+class ClaimProgress(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a heartbeat says of one claim. Counts are since the claim's grant and never go down."""
+
+    token: str
+    position: int = 0  #: the next frame to be encoded, in frames of the job
+    rendered: int = 0  #: frames encoded
+    decoded: int = 0  #: frames decoded, also those thrown away
+    delivered_bytes: int = 0  #: bytes the store acknowledged
+
+
+class LeaseRenewed(Event, frozen=True, kw_only=True):
+    """A heartbeat was heard; the leases of the live claims it lists start anew."""
+
+    worker: str
+    claims: tuple[ClaimProgress, ...]
+
+
+class ClaimEnded(Event, frozen=True, kw_only=True):
+    """A claim is over; whatever comes under its token from now on is refused, except from ``superseded``."""
+
+    token: str
+    worker: str
+    how: ClaimEnd
+    reason: str = ""
+    wasted_frames: int = 0  #: encoded under this claim and never credited, as far as reported
+
+
+class RangeReopened(Event, frozen=True, kw_only=True):
+    """Uncredited frames of an ended chunk are open again, at the head of the queue."""
+
+    start: int
+    stop: int
+    chunk: int
+
+
+class ChunkCompleted(Event, frozen=True, kw_only=True):
+    """Every part of a chunk is credited or set aside, and its claims are over."""
+
+    chunk: int
+
+
+class ClaimRefused(Event, frozen=True, kw_only=True):
+    """*Not claimant*: a message under a claim that is not live; nothing else changed."""
+
+    worker: str
+    asked: str  #: deliver, complete, fail, release, heartbeat
+    token: str
+    reason: str
+    holder: str | None = None  #: who holds that chunk now, if anyone
+
+
+class MessageRefused(Event, frozen=True, kw_only=True):
+    """A message with an id that is malformed, out of range or not understood; nothing else changed."""
+
+    worker: str
+    asked: str
+    received: str
+    reason: str
+
+
+# --- parts -----------------------------------------------------------------------------------------------
+
+
+class PartCredited(Event, frozen=True, kw_only=True):
+    """A part is durable, checked and accepted; its frames count from here on, once."""
+
+    part: int
+    frames: int
+    token: str
+    worker: str
+    file: str
+    size_bytes: int
+    sha256: str
+    render_seconds: float = 0.0
+    first_frame_crc: int | None = None  #: of the decoded picture; the seam check compares neighbours
+    next_frame_crc: int | None = None
+    lost_frames: int = 0  #: frames of the source that could not be decoded
+
+
+class PartSuperseded(Event, frozen=True, kw_only=True):
+    """A part came from a live or superseded claim after someone else's copy: acknowledged, zero frames."""
+
+    part: int
+    token: str
+    worker: str
+    frames: int  #: frames wasted
+    sha256: str = ""
+    reason: str = ""
+
+
+class PartAdopted(Event, frozen=True, kw_only=True):
+    """A valid part found in the store at resume that had not reached the journal."""
+
+    part: int
+    frames: int
+    file: str
+    size_bytes: int
+    sha256: str
+    first_frame_crc: int | None = None
+    next_frame_crc: int | None = None
+
+
+class PartVoided(Event, frozen=True, kw_only=True):
+    """A credited part is not to be trusted any more; its frames are open again."""
+
+    part: int
+    reason: str
+
+
+class PartFailed(Event, frozen=True, kw_only=True):
+    """A part failed, or a worker died on it; ``tries`` so far."""
+
+    part: int
+    token: str
+    worker: str
+    kind: str
+    message: str
+    tries: int
+
+
+class PartSetAside(Event, frozen=True, kw_only=True):
+    """A part failed too often; the job goes on without it and ends incomplete."""
+
+    part: int
+    tries: int
+    reason: str
+
+
+class PartDiverged(Event, frozen=True, kw_only=True):
+    """Two copies of a part with different bytes: the promise of equal bytes is broken (rule 13)."""
+
+    part: int
+    token: str
+    worker: str
+    sha256: str
+    credited_sha256: str
+
+
+class SeamMismatched(Event, frozen=True, kw_only=True):
+    """The frame after a part, as its reader saw it, is not the first frame of the next part: the source
+    does not seek reliably. The job turns to linear reading."""
+
+    part: int
+    next_part: int
+
+
+AnyEvent = (
+    RunOpened
+    | RelayStarted
+    | OptionsChanged
+    | PhaseStarted
+    | PhaseProgressed
+    | FleetMeasured
+    | Notice
+    | LoopStalled
+    | OperatorActed
+    | JobPaused
+    | JobResumed
+    | DrainStarted
+    | WorkFinished
+    | RunFinished
+    | WorkerJoined
+    | WorkerLeft
+    | WorkerParked
+    | WorkerBlocked
+    | WorkerForgiven
+    | ClaimGranted
+    | LeaseRenewed
+    | ClaimEnded
+    | RangeReopened
+    | ChunkCompleted
+    | ClaimRefused
+    | MessageRefused
+    | PartCredited
+    | PartSuperseded
+    | PartAdopted
+    | PartVoided
+    | PartFailed
+    | PartSetAside
+    | PartDiverged
+    | SeamMismatched
+)
+
+
+class Record(msgspec.Struct, frozen=True):
+    """An event with its place in the log: ``seq`` from 0 without gaps, ``at`` in lease seconds."""
+
+    seq: int
+    at: float
+    event: AnyEvent
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Record)
+
+
+def encode_record(record: Record) -> bytes:
+    """One JSON object, without a line end; the same bytes for the same record."""
+    return _encoder.encode(record)
+
+
+def decode_record(line: bytes) -> Record:
+    """Raises msgspec.DecodeError or ValidationError for what is not a record."""
+    return _decoder.decode(line)

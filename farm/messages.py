@@ -1,0 +1,232 @@
+"""What workers and relay say to each other, version 1.
+
+Rules of this file:
+- one JSON object a message, ``type`` names it; the transport adds a length prefix (engines/base.py);
+- a new field is optional with a default that means "as before", and unknown fields are ignored, so that a
+  worker of an earlier version carries on (tests/test_wire_v1.py speaks the first version by hand);
+- ``seq`` numbers a worker's requests. A repeated number gets the first answer verbatim. A worker that
+  sends none has none of its messages taken for a repeat;
+- every answer about a live claim carries ``next`` (its first uncredited frame) and ``stop`` (its present
+  end); the worker drops what lies outside.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from farm.events import ClaimProgress
+
+WIRE_VERSION = 1
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=True, omit_defaults=True):
+    """Base of all messages."""
+
+
+class Request(Message, frozen=True, kw_only=True):
+    """Base of what a worker sends."""
+
+    seq: int | None = None
+
+
+class Join(Request, frozen=True, kw_only=True):
+    """First message of a worker: who it is."""
+
+    worker: str
+    version: int = 1
+    pid: int | None = None
+    host: str = ""
+    build: str = ""
+    fps_cap: float | None = None
+    overhead_seconds: float = 0.0
+
+
+class Claim(Request, frozen=True, kw_only=True):
+    """The worker is idle and asks for a chunk."""
+
+
+class Heartbeat(Request, frozen=True, kw_only=True):
+    """The worker is alive; lists all its claims."""
+
+    claims: tuple[ClaimProgress, ...] = ()
+
+
+class Deliver(Request, frozen=True, kw_only=True):
+    """A part was put into the store under an attempt-unique name. The relay's shell checks the file and fills
+    in what it found before the relay hears of it; only that counts."""
+
+    token: str | None = None
+    part: int | None = None
+    file: str = ""
+    frames: int = 0
+    size_bytes: int = 0
+    sha256: str = ""
+    render_seconds: float = 0.0
+    first_frame_crc: int | None = None
+    next_frame_crc: int | None = None
+    lost_frames: int = 0
+    linear: bool = False
+
+
+class Offer(Request, frozen=True, kw_only=True):
+    """A worker has a finished part in its spool from before a restart and asks for a claim to deliver it."""
+
+    part: int
+
+
+class Complete(Request, frozen=True, kw_only=True):
+    """The worker has nothing more to deliver under this claim; checked against the credits."""
+
+    token: str | None = None
+
+
+class Fail(Request, frozen=True, kw_only=True):
+    """A part could not be rendered."""
+
+    token: str | None = None
+    part: int | None = None
+    kind: str = "error"  #: error, out of memory, source, encoder, count
+    message: str = ""
+
+
+class Release(Request, frozen=True, kw_only=True):
+    """The worker gives the rest of a claim back in good order."""
+
+    token: str | None = None
+
+
+class Leave(Request, frozen=True, kw_only=True):
+    """Good-bye."""
+
+    reason: str = ""
+
+
+AnyRequest = Join | Claim | Heartbeat | Deliver | Offer | Complete | Fail | Release | Leave
+
+
+class Answer(Message, frozen=True, kw_only=True):
+    """Base of what the relay sends; ``seq`` is the request's, None for a push."""
+
+    seq: int | None = None
+
+
+class Welcome(Answer, frozen=True, kw_only=True):
+    """Joined; may claim."""
+
+    epoch: int
+    lease_seconds: float
+    heartbeat_seconds: float
+    version: int = 1
+
+
+class Granted(Answer, frozen=True, kw_only=True):
+    """A claim on frames ``[start, stop)``. As a push it answers a Claim that was parked."""
+
+    token: str
+    start: int
+    stop: int
+    next: int
+    lease_seconds: float
+    linear: bool = False  #: read the source from its start instead of seeking
+
+
+class Parked(Answer, frozen=True, kw_only=True):
+    """Nothing now. Don't ask again: a Granted or Finished follows as a push."""
+
+    why: str = ""
+
+
+class Finished(Answer, frozen=True, kw_only=True):
+    """There is no more work, or none for this worker: leave."""
+
+    why: str = ""
+
+
+class ClaimState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where a claim stands, in an answer to a heartbeat."""
+
+    token: str
+    live: bool
+    next: int = 0
+    stop: int = 0
+    reason: str = ""  #: why it is not live
+
+
+class Beat(Answer, frozen=True, kw_only=True):
+    """Answer to a heartbeat; pushed without a seq when a claim changed in between."""
+
+    claims: tuple[ClaimState, ...] = ()
+    hold: bool = False  #: finish the part in progress, then wait
+    drain: bool = False  #: finish the part in progress, release the rest and leave
+
+
+class Delivered(Answer, frozen=True, kw_only=True):
+    """A delivery was acknowledged; ``frames`` 0 means somebody else's copy counts."""
+
+    token: str
+    part: int
+    frames: int
+    next: int
+    stop: int
+    live: bool = True
+    reason: str = ""
+
+
+class Completed(Answer, frozen=True, kw_only=True):
+    """Answer to Complete: ``done``, or the claim goes on at ``next``."""
+
+    token: str
+    done: bool
+    next: int
+    stop: int
+
+
+class Ended(Answer, frozen=True, kw_only=True):
+    """Answer to Fail and Release: the claim is over."""
+
+    token: str
+
+
+class NotClaimant(Answer, frozen=True, kw_only=True):
+    """That claim is not yours, or not any more. Stop working on it."""
+
+    token: str
+    reason: str
+    holder: str | None = None
+
+
+class Refused(Answer, frozen=True, kw_only=True):
+    """A message that can't be taken, with what was received."""
+
+    received: str
+    reason: str
+    kind: Literal["id", "state", "version"] = "id"
+
+
+class Bye(Answer, frozen=True, kw_only=True):
+    """Answer to Leave."""
+
+
+AnyAnswer = (
+    Welcome | Granted | Parked | Finished | Beat | Delivered | Completed | Ended | NotClaimant | Refused | Bye
+)
+
+_encoder = msgspec.json.Encoder()
+_request_decoder = msgspec.json.Decoder(AnyRequest)
+_answer_decoder = msgspec.json.Decoder(AnyAnswer)
+
+
+def encode(message: Message) -> bytes:
+    return _encoder.encode(message)
+
+
+def decode_request(data: bytes) -> AnyRequest:
+    """Raises msgspec.DecodeError or ValidationError."""
+    return _request_decoder.decode(data)
+
+
+def decode_answer(data: bytes) -> AnyAnswer:
+    """Raises msgspec.DecodeError or ValidationError."""
+    return _answer_decoder.decode(data)

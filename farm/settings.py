@@ -1,0 +1,43 @@
+"""What a job is asked to do, as data, and the hash that parts of different settings never share."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Literal
+
+import msgspec
+
+#: Output containers by file extension, with the muxer's name.
+CONTAINERS = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska", ".webm": "webm"}
+
+
+class VideoSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How every part is encoded. ``threads`` belongs here: another count gives other bytes."""
+
+    encoder: str = "libx264"
+    crf: float | None = None
+    preset: str | None = None
+    pix_fmt: str | None = None
+    options: dict[str, str] = {}
+    threads: int = 1
+
+
+class GridSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Target length of a part, in frames or in seconds; ``fixed`` cuts regularly without snapping."""
+
+    frames: int | None = None
+    seconds: float | None = 4.0
+    fixed: bool = False
+
+
+class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
+    video: VideoSettings = VideoSettings()
+    grid: GridSettings = GridSettings()
+    audio: Literal["auto", "none"] = "auto"  #: auto: copy where the container allows, else encode once
+    container: str = "mp4"
+
+
+def settings_hash(settings: JobSettings, build: str, fingerprint: str) -> str:
+    """What a part's bytes depend on, besides its number: encoder settings, grid, build and input."""
+    relevant = (settings.video, settings.grid, build, fingerprint)
+    return hashlib.sha256(msgspec.json.encode(relevant, order="sorted")).hexdigest()[:32]

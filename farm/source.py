@@ -1,0 +1,108 @@
+"""The source index as data: which frames a video has and where it can be entered. Made by farm.media.index
+in a child process, kept in the run folder, read by everyone. Never imports av.
+
+Frame identity is the pts in the stream's time base; frame n of the job is the n-th pts in display order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+
+Rational = tuple[int, int]
+
+
+class StreamInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One stream of the input beside the video that is rendered."""
+
+    index: int
+    kind: str  #: audio, subtitle, video, data, attachment
+    codec: str
+    language: str = ""
+    title: str = ""
+
+
+class PacketEntry(msgspec.Struct, frozen=True, array_like=True):
+    """One packet of the video stream in decode order; enough to recognise where a seek landed."""
+
+    pts: int | None
+    dts: int | None
+    size: int
+    pos: int | None
+    key: bool
+    discard: bool
+
+
+class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
+    path: str
+    fingerprint: str
+    container: str  #: the demuxer's name
+    stream: int  #: index of the video stream within the container
+    codec: str
+    width: int
+    height: int
+    pix_fmt: str
+    time_base: Rational
+    frame_rate: Rational | None  #: average, for people and for the default length of parts
+    sample_aspect_ratio: Rational | None
+    pts: tuple[int, ...]  #: display order; its length is the frame count of the job
+    keys: tuple[int, ...]  #: frames (display order) at which decoding can start, ascending
+    packets: tuple[PacketEntry, ...]
+    linear: bool = False  #: read from the start and count, because seeking can't be trusted
+    linear_reason: str = ""
+    others: tuple[StreamInfo, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def frames(self) -> int:
+        return len(self.pts)
+
+
+def save_index(index: SourceIndex, path: Path) -> None:
+    path.write_bytes(msgspec.msgpack.encode(index))
+
+
+def load_index(path: Path) -> SourceIndex:
+    """Raises msgspec.DecodeError or ValidationError if the file is damaged."""
+    return msgspec.msgpack.decode(path.read_bytes(), type=SourceIndex)
+
+
+def fingerprint(path: Path, block_bytes: int = 1 << 20) -> str:
+    """Size and a hash of the first and last MiB: cheap on any size, the same after a copy or a move."""
+    size = path.stat().st_size
+    digest = hashlib.sha256(str(size).encode())
+    with path.open("rb") as file:
+        digest.update(file.read(block_bytes))
+        if size > block_bytes:
+            file.seek(max(block_bytes, size - block_bytes))
+            digest.update(file.read(block_bytes))
+    return f"{size}-{digest.hexdigest()[:32]}"
+
+
+def part_cuts(
+    frames: int, target: int, keys: tuple[int, ...] = (), *, fixed: bool = False, reach: float = 0.4
+) -> tuple[int, ...]:
+    """Cuts of the part grid: every ``target`` frames, moved to the nearest keyframe within ``reach`` of the
+    target on either side (media.md: the size of 60-frame parts grows by 4.7 % instead of 12.3 %)."""
+    if frames < 1 or target < 1:
+        raise ValueError("a grid needs at least one frame and a target of at least one")
+    cuts = [0]
+    slack = 0 if fixed else int(target * reach)
+    position = 0  # of the next key that may matter; keys and cuts both ascend
+    while frames - cuts[-1] > target + slack:
+        wanted = cuts[-1] + target
+        low = wanted - slack
+        while position < len(keys) and keys[position] < low:
+            position += 1
+        best = wanted
+        distance = slack + 1
+        scan = position
+        while scan < len(keys) and keys[scan] <= wanted + slack:
+            if cuts[-1] < keys[scan] < frames and abs(keys[scan] - wanted) < distance:
+                best, distance = keys[scan], abs(keys[scan] - wanted)
+            scan += 1
+        cuts.append(best)
+    cuts.append(frames)
+    return tuple(cuts)
