@@ -1,0 +1,107 @@
+"""Deliveries: the only way frames come to count."""
+
+from __future__ import annotations
+
+from farm import events as ev
+from farm import messages as msg
+from farm.errors import shorten
+from farm.frames import ClaimToken
+from farm.relay import endings
+from farm.relay.books import CREDITED
+from farm.relay.ledger import ClaimRecord
+from farm.relay.turn import Turn
+
+
+def deliver(
+    turn: Turn, worker: str, claim: ClaimRecord | ClaimToken, request: msg.Deliver
+) -> msg.Delivered | msg.Refused | msg.Ended:
+    """A part under a claim of the worker's that is live (a ClaimRecord), or was completed or superseded (a
+    ClaimToken: zero frames, no fault). The store has checked the bytes; the counts are checked here."""
+    books = turn.books
+    grid = books.grid
+    token = claim.text if isinstance(claim, ClaimRecord) else str(claim)
+    bounds = claim if isinstance(claim, ClaimRecord) else books.ended[token]
+    part = request.part
+    if part is None or not 0 <= part < grid.parts or not bounds.start <= grid.start(part) < bounds.stop:
+        reason = f"{token} covers frames [{bounds.start}, {bounds.stop})"
+        shown = f"part {shorten(part)}"
+        turn.emit(ev.MessageRefused(worker=worker, asked="deliver", received=shown, reason=reason))
+        return msg.Refused(received=shown, reason=reason)
+    if isinstance(claim, ClaimRecord) and request.frames + request.lost_frames != grid.size(part):
+        message = f"{request.frames} frames came back where the plan has {grid.size(part)}"
+        endings.fail_part(turn, claim, part, "count", message)
+        endings.end_claim(turn, claim, "failed", message)
+        endings.block_if_failing(turn, worker)
+        return msg.Ended(token=token)
+    if isinstance(claim, ClaimToken) or books.parts[part] == CREDITED:
+        return _superseded(turn, worker, token, part, request)
+    _credit(turn, worker, claim, part, request)
+    live = books.claim(token)
+    stop = live.stop if live is not None else bounds.stop
+    return msg.Delivered(
+        token=token,
+        part=part,
+        frames=grid.size(part),
+        next=turn.next_frame(token) if live is not None else stop,
+        stop=stop,
+        live=live is not None,
+    )
+
+
+def _credit(turn: Turn, worker: str, claim: ClaimRecord, part: int, request: msg.Deliver) -> None:
+    turn.emit(
+        ev.PartCredited(
+            part=part,
+            frames=turn.books.grid.size(part),
+            token=claim.text,
+            worker=worker,
+            file=request.file,
+            size_bytes=request.size_bytes,
+            sha256=request.sha256,
+            render_seconds=request.render_seconds,
+            first_frame_crc=request.first_frame_crc,
+            next_frame_crc=request.next_frame_crc,
+            lost_frames=request.lost_frames,
+        )
+    )
+    others = [other for other in turn.books.chunk_of(claim).claims.values() if other is not claim]
+    endings.end_finished_claims(turn, claim)
+    for other in others:
+        if turn.books.claim(other.text) is not None:
+            turn.push(other.worker, msg.Beat(claims=(turn.claim_state(other.text),)))
+    endings.check_seam(turn, part)
+
+
+def _superseded(turn: Turn, worker: str, token: str, part: int, request: msg.Deliver) -> msg.Delivered:
+    books = turn.books
+    credit = books.credits.get(part)
+    frames = books.grid.size(part)
+    reason = "this part is credited already"
+    if isinstance(credit, ev.PartCredited) and credit.file == request.file and request.file:
+        frames = 0  # the same file once more, not a second copy
+    if credit is not None and request.sha256 and credit.sha256 and credit.sha256 != request.sha256:
+        turn.emit(
+            ev.PartDiverged(
+                part=part,
+                token=token,
+                worker=worker,
+                sha256=request.sha256,
+                credited_sha256=credit.sha256,
+            )
+        )
+    turn.emit(
+        ev.PartSuperseded(
+            part=part, token=token, worker=worker, frames=frames, sha256=request.sha256, reason=reason
+        )
+    )
+    live = books.claim(token)
+    stop = live.stop if live is not None else books.ended[token].stop
+    return msg.Delivered(
+        token=token,
+        part=part,
+        frames=0,
+        next=turn.next_frame(token) if live is not None else stop,
+        stop=stop,
+        live=live is not None,
+        reason=reason,
+    )

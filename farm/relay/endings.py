@@ -1,0 +1,113 @@
+"""How claims end and where their frames go. Every way a claim can end passes through ``end_claim``, so that
+no frame is lost on the way: what was credited stays, the rest stays with another holder or reopens."""
+
+from __future__ import annotations
+
+from farm import events as ev
+from farm import messages as msg
+from farm.relay.books import CREDITED, OPEN, Books
+from farm.relay.ledger import ClaimRecord
+from farm.relay.turn import Turn
+
+
+def end_claim(turn: Turn, claim: ClaimRecord, how: ev.ClaimEnd, reason: str = "") -> None:
+    """End one live claim. If it was its chunk's last, the rest reopens at the head of the queue."""
+    books = turn.books
+    chunk = books.chunk_of(claim)
+    last_holder = len(chunk.claims) == 1
+    rest = list(books.uncredited_ranges(chunk)) if last_holder else []
+    wasted = max(0, claim.rendered - claim.credited - claim.superseded)
+    turn.emit(
+        ev.ClaimEnded(token=claim.text, worker=claim.worker, how=how, reason=reason, wasted_frames=wasted)
+    )
+    for start, stop in rest:
+        turn.emit(ev.RangeReopened(start=start, stop=stop, chunk=chunk.number))
+    if last_holder and not rest:
+        turn.emit(ev.ChunkCompleted(chunk=chunk.number))
+    if how not in ("completed", "failed", "released", "worker left"):
+        turn.push(claim.worker, msg.Beat(claims=(turn.claim_state(claim.text),)))
+
+
+def end_finished_claims(turn: Turn, delivered: ClaimRecord) -> None:
+    """After a credit: the claims on that chunk with nothing left to deliver are over; the one that delivered
+    is completed, another one is superseded, which is no fault of its worker."""
+    books = turn.books
+    chunk = books.chunk_of(delivered)
+    for claim in list(chunk.claims.values()):
+        if books.next_frame(claim, skipping=True) < claim.stop:
+            continue
+        if claim is delivered:
+            end_claim(turn, claim, "completed")
+        else:
+            end_claim(turn, claim, "superseded", f"{delivered.worker} delivered first")
+
+
+def fail_part(turn: Turn, claim: ClaimRecord, part: int, kind: str, message: str) -> None:
+    """Count a try against a part; the claim ends separately."""
+    tries = len(turn.books.tries.get(part, ())) + 1
+    turn.emit(
+        ev.PartFailed(
+            part=part, token=claim.text, worker=claim.worker, kind=kind, message=message, tries=tries
+        )
+    )
+
+
+def block_if_failing(turn: Turn, worker_name: str) -> None:
+    """A worker that failed several parts in a row gets nothing for a while; never the last one that could
+    work, or the job would stand still."""
+    books = turn.books
+    worker = books.workers.get(worker_name)
+    others = books.available_count > 1
+    limit = books.options.block_after_failures
+    if worker is None or worker.blocked_until is not None or worker.failures_in_row < limit or not others:
+        return
+    until = turn.now + books.options.block_seconds
+    turn.emit(ev.WorkerBlocked(worker=worker_name, failures=worker.failures_in_row, until=until))
+
+
+def set_aside_exhausted(turn: Turn) -> None:
+    """Set aside the open parts that were tried often enough, by at least two workers where there are two."""
+    books = turn.books
+    for part, workers in list(books.tries.items()):
+        if books.parts[part] != OPEN or len(workers) < books.options.max_tries:
+            continue
+        if len(set(workers)) >= 2 or books.available_count < 2:
+            reason = f"failed {len(workers)} times, by {', '.join(sorted(set(workers)))}"
+            turn.emit(ev.PartSetAside(part=part, tries=len(workers), reason=reason))
+
+
+def void_all(turn: Turn, reason: str) -> None:
+    """End every claim and take back every credit."""
+    books = turn.books
+    for claim in list(books.leases.values()):
+        end_claim(turn, claim, "voided", reason)
+    for part in sorted(books.credits, reverse=True):
+        turn.emit(ev.PartVoided(part=part, reason=reason))
+
+
+def check_seam(turn: Turn, part: int) -> None:
+    """Compare a freshly credited part with its credited neighbours: the frame one reader saw after its last
+    one must be the first frame of the next part (media.md, seam check). A mismatch turns the job to linear
+    reading and voids what the wrong reading had credited."""
+    books = turn.books
+    if books.linear:
+        return
+    for left in (part - 1, part):
+        a, b = books.credits.get(left), books.credits.get(left + 1)
+        if a is None or b is None or a.next_frame_crc is None or b.first_frame_crc is None:
+            continue
+        if a.next_frame_crc != b.first_frame_crc:
+            turn.emit(ev.SeamMismatched(part=left, next_part=left + 1))
+            void_all(turn, "the source does not seek reliably")
+            return
+
+
+def holder_of(books: Books, frame: int) -> str | None:
+    """Who has a live claim on the part at ``frame`` now, for the refusal's story."""
+    part = books.grid.part_at(frame)
+    if part >= len(books.parts) or books.parts[part] == CREDITED:
+        return None
+    for chunk in books.chunks.values():
+        if chunk.start <= frame < chunk.stop:
+            return next(iter(chunk.claims.values())).worker
+    return None

@@ -1,0 +1,405 @@
+"""The relay: a pure state machine that keeps the books of who renders what.
+
+Theory of operation (DESIGN.md §4). A stimulus and the lease time at which it happened go in: a worker's
+message, a worker's death, a tick, an operator's command. An answer, pushes and events come out. State is the
+fold of the events (books.py), so the journal, recovery and the simulator need nothing else.
+
+Rules of this file:
+1. credit is per part, and only a delivery under a live claim credits; each frame is credited once;
+2. only the current claimant: anything else gets NotClaimant and changes nothing but the refusal counter;
+3. ids and tokens are parsed strictly, and what can't be parsed changes nothing either;
+4. a repeated message gets its first answer verbatim;
+5. no I/O, no clock, no randomness: the caller commits ``Outcome.events`` before it sends anything.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from farm import commands as cmd
+from farm import events as ev
+from farm import messages as msg
+from farm.errors import UsageError, shorten
+from farm.frames import ClaimToken
+from farm.policies.registry import parse_policy, parse_tail
+from farm.relay import endings
+from farm.relay.books import OPEN, Books
+from farm.relay.credits import deliver
+from farm.relay.grants import anything_to_give, grant, grant_part, try_grant
+from farm.relay.identity import live_claim, own_claim, refuse
+from farm.relay.ledger import ClaimRecord
+from farm.relay.turn import Outcome, Turn
+from farm.relay.watch import check_leases, check_progress
+
+#: Answers kept per worker for repeats; a worker has a few requests outstanding at most.
+_ANSWERS_MAX: Final = 64
+
+#: Events after which a parked worker can't be better off than before.
+_QUIET = (ev.LeaseRenewed, ev.ClaimRefused, ev.MessageRefused, ev.WorkerParked, ev.PartSuperseded)
+
+
+class Relay:
+    """One run's relay. ``books`` are empty for a new run, or folded from its journal."""
+
+    def __init__(self, books: Books) -> None:
+        self.books = books
+        self._answers: dict[str, OrderedDict[int, msg.AnyAnswer]] = {}
+        self._read_options()
+
+    # --- the run -----------------------------------------------------------------------------------------
+
+    def open(self, opened: ev.RunOpened, now: float) -> Outcome:
+        """Begin a new run."""
+        turn = self._turn(now)
+        turn.emit(opened)
+        self._read_options()
+        return self._finish(turn)
+
+    def start(self, now: float, wall_time: str = "") -> Outcome:
+        """Begin a new epoch: every start of the relay does. Claims of the epoch before are closed without
+        fault; its workers have to join again."""
+        turn = self._turn(now)
+        books = self.books
+        turn.emit(ev.RelayStarted(epoch=books.epoch + 1, wall_time=wall_time))
+        for claim in list(books.leases.values()):
+            endings.end_claim(turn, claim, "relay restarted")
+        for worker in list(books.workers):
+            turn.emit(ev.WorkerLeft(worker=worker, reason="relay restarted", lost=False))
+        if books.paused_at is not None:
+            turn.emit(ev.JobResumed(seconds=max(0.0, now - books.paused_at)))
+        turn.pushes.clear()
+        return self._finish(turn)
+
+    def adopt(self, parts: Iterable[ev.PartAdopted], now: float) -> Outcome:
+        """Take over valid parts found in the store that the journal doesn't know; others are left alone."""
+        turn = self._turn(now)
+        for part in parts:
+            if self.books.parts[part.part] == OPEN:
+                turn.emit(part)
+        return self._finish(turn)
+
+    def void(self, part: int, reason: str, now: float) -> Outcome:
+        """Take back a credit whose bytes are gone or damaged; the part is rendered again."""
+        turn = self._turn(now)
+        if part in self.books.credits:
+            self.books.finished = False
+            turn.emit(ev.PartVoided(part=part, reason=reason))
+        return self._finish(turn)
+
+    # --- stimuli -----------------------------------------------------------------------------------------
+
+    def handle(self, worker: str, request: msg.AnyRequest, now: float) -> Outcome:
+        """A message from the connection of ``worker``."""
+        if isinstance(request, msg.Join):
+            return self._join(worker, request, now)
+        repeated = self._repeated(worker, request.seq)
+        if repeated is not None:
+            return Outcome(repeated)
+        turn = self._turn(now)
+        if worker in self.books.workers:
+            answer = self._answer(turn, worker, request)
+        else:
+            answer = refuse(turn, worker, request, worker, "join first", "state")
+        outcome = self._finish(turn, answer)
+        return self._remember(worker, request.seq, outcome)
+
+    def gone(self, worker: str, reason: str, sure: bool, now: float) -> Outcome:
+        """The engine lost a worker. Not ``sure``: only said, the lapse timer decides."""
+        turn = self._turn(now)
+        record = self.books.workers.get(worker)
+        if record is None:
+            return turn.outcome()
+        if not sure:
+            turn.emit(
+                ev.Notice(level="warning", text=f"{worker}: contact lost ({reason}); its lease decides")
+            )
+            return turn.outcome()
+        for claim in list(record.claims.values()):
+            part = self.books.grid.part_at(turn.next_frame(claim.text))
+            endings.fail_part(turn, claim, part, "worker lost", reason)
+            endings.end_claim(turn, claim, "worker left", reason)
+        self._left(turn, worker, reason, lost=True)
+        return self._finish(turn)
+
+    def tick(self, now: float) -> Outcome:
+        """Judge leases, stalls and time limits. Call after the messages that are waiting were handled."""
+        turn = self._turn(now)
+        check_leases(turn)
+        check_progress(turn)
+        for worker in list(self.books.blocked):
+            until = self.books.workers[worker].blocked_until
+            if until is not None and until <= now:
+                turn.emit(ev.WorkerForgiven(worker=worker))
+        return self._finish(turn)
+
+    def command(self, command: cmd.AnyCommand, now: float) -> Outcome:
+        """What of an operator's commands concerns the books; the shell does the rest."""
+        turn = self._turn(now)
+        books = self.books
+        match command:
+            case cmd.Pause():
+                if books.paused_at is not None:
+                    return turn.outcome(refusal="the job is paused already")
+                turn.emit(ev.JobPaused(by=command.by))
+                self._tell_all(turn)
+            case cmd.Resume():
+                if books.paused_at is None:
+                    return turn.outcome(refusal="the job is not paused")
+                turn.emit(ev.JobResumed(seconds=now - books.paused_at))
+                self._tell_all(turn)
+            case cmd.Drain():
+                if books.draining:
+                    return turn.outcome(refusal="the run is draining already")
+                turn.emit(ev.DrainStarted(reason=command.reason))
+                self._tell_all(turn)
+                self._dismiss_parked(turn, "the run is stopping")
+            case cmd.ChangeOptions():
+                try:
+                    parse_policy(command.options.policy)
+                    parse_tail(command.options.tail)
+                except UsageError as error:
+                    return turn.outcome(refusal=str(error))
+                turn.emit(ev.OptionsChanged(options=command.options, by=command.by))
+                self._read_options()
+            case cmd.StallWorker(worker=worker, stalled=stalled):
+                if worker not in books.workers:
+                    return turn.outcome(refusal=f"there is no worker {worker}")
+                action = "stall" if stalled else "unstall"
+                turn.emit(ev.OperatorActed(action=action, worker=worker, detail=f"by {command.by}"))
+            case cmd.KillWorker(worker=worker):
+                if worker not in books.workers:
+                    return turn.outcome(refusal=f"there is no worker {worker}")
+                turn.emit(ev.OperatorActed(action="kill", worker=worker, detail=f"by {command.by}"))
+            case cmd.StopNow():
+                turn.emit(ev.OperatorActed(action="stop now", detail=command.reason))
+        return self._finish(turn)
+
+    # --- requests ----------------------------------------------------------------------------------------
+
+    def _answer(self, turn: Turn, worker: str, request: msg.AnyRequest) -> msg.AnyAnswer:
+        match request:
+            case msg.Claim():
+                return self._claim(turn, worker, request)
+            case msg.Heartbeat():
+                return self._heartbeat(turn, worker, request)
+            case msg.Deliver():
+                claim = own_claim(turn, worker, request, request.token)
+                if isinstance(claim, msg.NotClaimant | msg.Refused):
+                    return claim
+                return deliver(turn, worker, claim, request)
+            case msg.Complete():
+                return self._complete(turn, worker, request)
+            case msg.Fail():
+                return self._fail(turn, worker, request)
+            case msg.Release():
+                return self._release(turn, worker, request)
+            case msg.Offer():
+                return self._offer(turn, worker, request)
+            case msg.Leave():
+                for claim in list(self.books.workers[worker].claims.values()):
+                    endings.end_claim(turn, claim, "released", "its worker left")
+                self._left(turn, worker, request.reason or "said good-bye", lost=False)
+                return msg.Bye()
+            case msg.Join():  # pragma: no cover - handled before
+                raise AssertionError("a join has its own way in")
+
+    def _join(self, worker: str, request: msg.Join, now: float) -> Outcome:
+        turn = self._turn(now)
+        books = self.books
+        options = books.options
+        welcome = msg.Welcome(
+            seq=request.seq,
+            epoch=books.epoch,
+            lease_seconds=options.lease_seconds,
+            heartbeat_seconds=options.heartbeat_seconds,
+        )
+        if request.worker != worker:
+            reason = f"this connection belongs to {worker}"
+            return turn.outcome(refuse(turn, worker, request, request.worker, reason, "state"))
+        known = books.workers.get(worker)
+        if known is not None and not known.claims and worker not in self._answers:
+            return turn.outcome(welcome)  # the same join once more
+        if known is not None:
+            for claim in list(known.claims.values()):
+                endings.end_claim(turn, claim, "worker left", "its worker joined again")
+            self._left(turn, worker, "joined again", lost=True)
+        turn.pushes.clear()
+        turn.emit(
+            ev.WorkerJoined(
+                worker=worker,
+                pid=request.pid,
+                host=request.host,
+                fps_cap=request.fps_cap,
+                overhead_seconds=request.overhead_seconds,
+                wire_version=request.version,
+                build=request.build,
+            )
+        )
+        return self._finish(turn, welcome)
+
+    def _claim(self, turn: Turn, worker: str, request: msg.Claim) -> msg.AnyAnswer:
+        held = self.books.workers[worker].claims
+        if held:
+            reason = f"you hold {', '.join(held)}: complete or release it first"
+            return refuse(turn, worker, request, worker, reason, "state")
+        return grant(turn, worker, self._policy, self._tail)
+
+    def _offer(self, turn: Turn, worker: str, request: msg.Offer) -> msg.AnyAnswer:
+        books = self.books
+        if not 0 <= request.part < books.grid.parts:
+            return refuse(turn, worker, request, request.part, f"parts are 0 to {books.grid.parts - 1}")
+        if books.workers[worker].claims or books.draining or books.paused_at is not None:
+            reason = "offer parts while you hold nothing and the job is running"
+            return refuse(turn, worker, request, request.part, reason, "state")
+        granted = None
+        if books.parts[request.part] <= 1:
+            granted = grant_part(turn, worker, request.part)
+        if granted is None:
+            return refuse(turn, worker, request, request.part, "that part is not wanted any more", "state")
+        return granted
+
+    def _heartbeat(self, turn: Turn, worker: str, request: msg.Heartbeat) -> msg.AnyAnswer:
+        books = self.books
+        renewed: list[ev.ClaimProgress] = []
+        states: list[msg.ClaimState] = []
+        for progress in request.claims:
+            claim = own_claim(turn, worker, request, progress.token)
+            if isinstance(claim, ClaimRecord):
+                renewed.append(_within(progress, claim))
+            elif isinstance(claim, msg.Refused):
+                states.append(msg.ClaimState(shorten(progress.token), live=False, reason=claim.reason))
+            elif isinstance(claim, msg.NotClaimant):
+                states.append(msg.ClaimState(progress.token, live=False, reason=claim.reason))
+            else:
+                states.append(turn.claim_state(progress.token))
+        if renewed:
+            turn.emit(ev.LeaseRenewed(worker=worker, claims=tuple(renewed)))
+        states += [turn.claim_state(progress.token) for progress in renewed]
+        return msg.Beat(claims=tuple(states), hold=books.paused_at is not None, drain=books.draining)
+
+    def _complete(self, turn: Turn, worker: str, request: msg.Complete) -> msg.AnyAnswer:
+        claim = own_claim(turn, worker, request, request.token)
+        if isinstance(claim, msg.NotClaimant | msg.Refused):
+            return claim
+        if isinstance(claim, ClaimToken):
+            stop = self.books.ended[str(claim)].stop
+            return msg.Completed(token=str(claim), done=True, next=stop, stop=stop)
+        next_frame = turn.next_frame(claim.text)
+        return msg.Completed(token=claim.text, done=False, next=next_frame, stop=claim.stop)
+
+    def _release(self, turn: Turn, worker: str, request: msg.Release) -> msg.AnyAnswer:
+        claim = live_claim(turn, worker, request, request.token)
+        if not isinstance(claim, ClaimRecord):
+            return claim
+        endings.end_claim(turn, claim, "released")
+        return msg.Ended(token=claim.text)
+
+    def _fail(self, turn: Turn, worker: str, request: msg.Fail) -> msg.AnyAnswer:
+        claim = live_claim(turn, worker, request, request.token)
+        if not isinstance(claim, ClaimRecord):
+            return claim
+        grid = self.books.grid
+        part = request.part
+        if part is None or not (0 <= part < grid.parts and claim.start <= grid.start(part) < claim.stop):
+            part = grid.part_at(turn.next_frame(claim.text))
+        endings.fail_part(turn, claim, min(part, grid.parts - 1), request.kind, request.message)
+        endings.end_claim(turn, claim, "failed", f"{request.kind}: {request.message}")
+        endings.block_if_failing(turn, worker)
+        return msg.Ended(token=claim.text)
+
+    # --- repeats -----------------------------------------------------------------------------------------
+
+    def _repeated(self, worker: str, seq: int | None) -> msg.AnyAnswer | None:
+        """The first answer to a request that came before, if this is a repeat."""
+        known = self._answers.get(worker)
+        if seq is None or not known:
+            return None
+        if seq in known:
+            return known[seq]
+        if seq < next(iter(known)):
+            return msg.Refused(seq=seq, received=str(seq), reason="too old to be repeated", kind="state")
+        return None
+
+    def _remember(self, worker: str, seq: int | None, outcome: Outcome) -> Outcome:
+        answer = outcome.answer
+        if seq is None or answer is None:
+            return outcome
+        answer = _with_seq(answer, seq)
+        known = self._answers.setdefault(worker, OrderedDict())
+        known[seq] = answer
+        if len(known) > _ANSWERS_MAX:
+            known.popitem(last=False)
+        return Outcome(answer, outcome.pushes, outcome.events, outcome.refusal)
+
+    # --- turns -------------------------------------------------------------------------------------------
+
+    def _turn(self, now: float) -> Turn:
+        return Turn(self.books, now, skipping=self._tail.from_ == "frontier")
+
+    def _read_options(self) -> None:
+        self._policy = parse_policy(self.books.options.policy)
+        self._tail = parse_tail(self.books.options.tail)
+
+    def _finish(self, turn: Turn, answer: msg.AnyAnswer | None = None) -> Outcome:
+        """What follows from a turn, whatever it was: parts set aside, parked workers woken, the end."""
+        books = self.books
+        if any(not isinstance(event, _QUIET) for event in turn.events):
+            if books.tries:
+                endings.set_aside_exhausted(turn)
+            self._wake_parked(turn)
+            if books.grid.frames and not books.work_left and not books.finished and books.epoch:
+                started, ended = books.first_grant_at, books.last_credit_at
+                makespan = ended - started if started is not None and ended is not None else 0.0
+                turn.emit(
+                    ev.WorkFinished(
+                        credited_frames=books.credited_frames,
+                        set_aside_frames=books.set_aside_frames,
+                        makespan_seconds=max(0.0, makespan),
+                    )
+                )
+                self._dismiss_parked(turn, "all work is done")
+        return turn.outcome(answer)
+
+    def _wake_parked(self, turn: Turn) -> None:
+        for worker in list(self.books.parked):
+            if not anything_to_give(self.books, self._tail):
+                return
+            granted = try_grant(turn, worker, self._policy, self._tail)
+            if granted is not None:
+                turn.push(worker, granted)
+
+    def _dismiss_parked(self, turn: Turn, why: str) -> None:
+        for worker in self.books.parked:
+            turn.push(worker, msg.Finished(why=why))
+
+    def _tell_all(self, turn: Turn) -> None:
+        books = self.books
+        for worker in books.workers.values():
+            states = tuple(turn.claim_state(token) for token in worker.claims)
+            hold = books.paused_at is not None
+            turn.push(worker.name, msg.Beat(claims=states, hold=hold, drain=books.draining))
+
+    def _left(self, turn: Turn, worker: str, reason: str, *, lost: bool) -> None:
+        turn.emit(ev.WorkerLeft(worker=worker, reason=reason, lost=lost))
+        self._answers.pop(worker, None)
+
+
+def _within(progress: ev.ClaimProgress, claim: ClaimRecord) -> ev.ClaimProgress:
+    """What a worker says of its position, held within its claim: it is only a report."""
+    position = min(max(progress.position, claim.start), claim.stop)
+    return ev.ClaimProgress(
+        token=progress.token,
+        position=position,
+        rendered=max(progress.rendered, 0),
+        decoded=max(progress.decoded, 0),
+        delivered_bytes=max(progress.delivered_bytes, 0),
+    )
+
+
+def _with_seq(answer: msg.AnyAnswer, seq: int) -> msg.AnyAnswer:
+
+    return msgspec.structs.replace(answer, seq=seq)

@@ -1,0 +1,58 @@
+"""One turn of the relay: what a stimulus changed and what is to be said to whom.
+
+Events are folded into the books the moment they are emitted, so that each decision within a turn sees the
+ones before it. Nothing of a turn may leave the process before its events are durable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from farm import events as ev
+from farm import messages as msg
+from farm.relay.books import Books
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a stimulus. ``pushes`` are for other workers, or for the same one later on."""
+
+    answer: msg.AnyAnswer | None = None
+    pushes: tuple[tuple[str, msg.AnyAnswer], ...] = ()
+    events: tuple[ev.AnyEvent, ...] = ()
+    refusal: str | None = None  #: why a command was not carried out
+
+
+@dataclass(slots=True)
+class Turn:
+    books: Books
+    now: float
+    skipping: bool  #: whether holders skip what others delivered (all tails but ``from=start``)
+    events: list[ev.AnyEvent] = field(default_factory=list)
+    pushes: list[tuple[str, msg.AnyAnswer]] = field(default_factory=list)
+
+    def emit(self, event: ev.AnyEvent) -> None:
+        self.books.apply(self.now, event)
+        self.events.append(event)
+
+    def push(self, worker: str, answer: msg.AnyAnswer) -> None:
+        if worker in self.books.workers:
+            self.pushes.append((worker, answer))
+
+    def next_frame(self, token: str) -> int:
+        claim = self.books.leases[token]
+        return self.books.next_frame(claim, self.skipping)
+
+    def claim_state(self, token: str) -> msg.ClaimState:
+        """Where a claim stands, live or over."""
+        claim = self.books.claim(token)
+        if claim is not None:
+            return msg.ClaimState(token, live=True, next=self.next_frame(token), stop=claim.stop)
+        ended = self.books.ended.get(token)
+        reason = (
+            f"{ended.how}: {ended.reason}" if ended and ended.reason else ended.how if ended else "unknown"
+        )
+        return msg.ClaimState(token, live=False, reason=reason)
+
+    def outcome(self, answer: msg.AnyAnswer | None = None, refusal: str | None = None) -> Outcome:
+        return Outcome(answer, tuple(self.pushes), tuple(self.events), refusal)

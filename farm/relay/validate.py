@@ -1,0 +1,114 @@
+"""Recount everything the books say and compare: the invariants of docs/scheduling.md as code. Expensive (it
+walks all parts); on in tests, and on demand in production."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from farm.relay.books import CREDITED, HOLD, IN_FLIGHT, OPEN, SET_ASIDE, Books
+
+
+class BooksWrong(AssertionError):
+    """An invariant of the books does not hold; the message says which and how."""
+
+
+def validate(books: Books) -> None:
+    """Raises BooksWrong at the first invariant that doesn't hold."""
+    _ranges(books)
+    _counters(books)
+    _chunks(books)
+    _claims(books)
+    _workers(books)
+
+
+def _check(condition: bool, message: str) -> None:
+    if not condition:
+        raise BooksWrong(message)
+
+
+def _ranges(books: Books) -> None:
+    """Every part is in exactly one place, and open neighbours are joined."""
+    grid = books.grid
+    open_parts: set[int] = set()
+    frames = 0
+    ranges = sorted(books.open)
+    for start, stop in ranges:
+        parts = set(grid.parts_in(start, stop))
+        _check(bool(parts) and not parts & open_parts, f"open range [{start}, {stop}) is empty or overlaps")
+        open_parts |= parts
+        frames += stop - start
+    for (_, stop), (start, _) in pairwise(ranges):
+        _check(stop < start, f"open neighbours at frame {start} are not joined")
+    _check(frames == books.open.frames, f"{books.open.frames} open frames counted, {frames} found")
+    marked = {part for part, place in enumerate(books.parts) if place == OPEN}
+    _check(marked == open_parts, f"parts marked open and parts in the queue differ: {marked ^ open_parts}")
+
+
+def _counters(books: Books) -> None:
+    grid = books.grid
+    totals = [0, 0, 0, 0]
+    for part, place in enumerate(books.parts):
+        totals[place] += grid.size(part)
+    _check(totals[IN_FLIGHT] == books.in_flight_frames, f"in flight: {books.in_flight_frames}, {totals}")
+    _check(totals[CREDITED] == books.credited_frames, f"credited: {books.credited_frames}, {totals}")
+    _check(totals[SET_ASIDE] == books.set_aside_frames, f"set aside: {books.set_aside_frames}, {totals}")
+    _check(sum(totals) == grid.frames, "open + in flight + credited + set aside is not N")
+    credited = {part for part, place in enumerate(books.parts) if place == CREDITED}
+    _check(credited == books.credits.keys(), "credits and credited parts differ")
+
+
+def _chunks(books: Books) -> None:
+    """Chunks are disjoint and hold exactly the parts in flight; each has 1 to HOLD live claims."""
+    grid = books.grid
+    in_flight: set[int] = set()
+    covered: set[int] = set()
+    for number, chunk in books.chunks.items():
+        name = f"c{number}"
+        _check(number == chunk.number < books.chunk_count, f"{name} is filed under another number")
+        _check(1 <= len(chunk.claims) <= HOLD, f"{name} has {len(chunk.claims)} live claims")
+        workers = [claim.worker for claim in chunk.claims.values()]
+        _check(len(set(workers)) == len(workers), f"a worker holds {name} twice: {workers}")
+        parts = set(grid.parts_in(chunk.start, chunk.stop))
+        _check(not parts & covered, f"{name} overlaps another chunk in flight")
+        covered |= parts
+        mine = {part for part in parts if books.parts[part] == IN_FLIGHT}
+        _check(
+            mine == {part for part in parts if books.parts[part] != CREDITED}, f"{name} has parts elsewhere"
+        )
+        _check(len(mine) == chunk.uncredited > 0, f"{name}: {chunk.uncredited} uncredited, {len(mine)} found")
+        _check(chunk.next == grid.start(min(mine)), f"{name} begins at {chunk.next}, not at its first part")
+        _check(
+            (number in books.duplicable) == (len(chunk.claims) < HOLD),
+            f"{name} with {len(chunk.claims)} holders is wrong in the list of what may be duplicated",
+        )
+        in_flight |= mine
+    marked = {part for part, place in enumerate(books.parts) if place == IN_FLIGHT}
+    _check(marked == in_flight, f"parts marked in flight without a chunk: {marked ^ in_flight}")
+    _check(books.duplicable.keys() <= books.chunks.keys(), "a chunk that is over may be duplicated")
+
+
+def _claims(books: Books) -> None:
+    """Live claims are filed alike under their chunk, their worker and the leases, in renewal order."""
+    by_chunk = {text for chunk in books.chunks.values() for text in chunk.claims}
+    by_worker = {text for worker in books.workers.values() for text in worker.claims}
+    _check(by_chunk == books.leases.keys(), "claims of chunks and leases differ")
+    _check(by_worker == books.leases.keys(), "claims of workers and leases differ")
+    renewed = [claim.renewed_at for claim in books.leases.values()]
+    _check(renewed == sorted(renewed), "leases are not in renewal order")
+    for text, claim in books.leases.items():
+        _check(text == claim.text == str(claim.token), f"{text} is filed under another name")
+        _check(claim.token.epoch == books.epoch, f"{text} is live in epoch {books.epoch}")
+        chunk = books.chunk_of(claim)
+        _check(chunk.start <= claim.start < claim.stop <= chunk.stop, f"{text} leaves its chunk")
+        _check(books.next_frame(claim, skipping=True) < claim.stop, f"{text} has nothing left and is live")
+        _check(text not in books.ended, f"{text} is live and over")
+
+
+def _workers(books: Books) -> None:
+    for name, worker in books.workers.items():
+        _check(len(worker.claims) <= 1, f"{name} holds {len(worker.claims)} claims")
+        _check(worker.parked == (name in books.parked), f"{name} is parked in one book only")
+        _check(not (worker.parked and worker.claims), f"{name} is parked and holds a claim")
+        _check((worker.blocked_until is not None) == (name in books.blocked), f"{name}: blocked in one book")
+    for names in (books.parked, books.blocked, books.silent):
+        _check(names.keys() <= books.workers.keys(), "a worker that left is still parked, blocked or silent")
