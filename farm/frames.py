@@ -89,7 +89,8 @@ class PartGrid:
 
     def stop_for(self, start: int, frames: float, limit: int) -> int:
         """Where a chunk that begins at the cut ``start`` and wants ``frames`` ends: the nearest cut, at least
-        one part, at most ``limit`` (a cut). A tie goes to the smaller chunk."""
+        one part, at most ``limit`` (a cut). A tie goes to the larger chunk (with that the
+        published table also holds on a grid of 12: scheduling.md)."""
         first = self.part_at(start)
         last = self.part_at(limit)
         wanted = start + frames
@@ -101,7 +102,7 @@ class PartGrid:
 
     def _nearer(self, below: int, above: int, wanted: float) -> int:
         low, high = self.cuts[below], self.cuts[above]
-        return low if wanted - low <= high - wanted else high
+        return low if wanted - low < high - wanted else high
 
 
 def chunk_id(number: int) -> str:
