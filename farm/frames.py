@@ -95,13 +95,9 @@ class PartGrid:
         last = self.part_at(limit)
         wanted = start + frames
         above = min(bisect_right(self.cuts, wanted), last)
-        below = above - 1
-        if below <= first:
-            return self.cuts[first + 1] if above <= first + 1 else self._nearer(first + 1, above, wanted)
-        return self._nearer(below, above, wanted)
-
-    def _nearer(self, below: int, above: int, wanted: float) -> int:
-        low, high = self.cuts[below], self.cuts[above]
+        if above <= first + 1:
+            return self.cuts[first + 1]
+        low, high = self.cuts[above - 1], self.cuts[above]
         return low if wanted - low < high - wanted else high
 
 
