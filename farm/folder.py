@@ -1,0 +1,232 @@
+"""The run folder ``OUTPUT.uneven/``: everything a run keeps until its output is verified.
+
+    uneven.lock     who works in it: process and host; locked while a run is on
+    journal.db      the journal (and SQLite's own files beside it)
+    index.msgpack   the source index
+    store/          delivered parts
+    spool/          the workers' own disk
+    logs/           one log per attempt
+
+Rules of this file:
+- one process at a time works in a run folder, and a second one hears who that is;
+- a run without a journal recorded nothing, so that a folder left by a crash in ``create`` can be made again;
+- only what is listed above is ever removed, and links are never followed: a file that somebody else put
+  there stays, and the folder with it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import socket
+from pathlib import Path
+from types import TracebackType
+
+from farm.errors import OutputError
+from farm.paths import check_name, printable, reason, sync_name
+
+LOCK_NAME = "uneven.lock"
+JOURNAL_NAME = "journal.db"
+INDEX_NAME = "index.msgpack"
+_FOLDERS = ("store", "spool", "logs")
+#: In the order of removal: a journal never stands beside the write-ahead log of another one.
+_FILES = (
+    "journal.db-wal",
+    "journal.db-shm",
+    "journal.db-journal",
+    "journal.db.new-journal",
+    "journal.db.new",
+    JOURNAL_NAME,
+    INDEX_NAME,
+)
+
+
+class RunFolder:
+    """A run folder that this process holds. Made by ``create`` or ``open``; close it to let others in."""
+
+    def __init__(self, path: Path, lock: int) -> None:
+        self.path = path
+        self._lock: int | None = lock
+
+    @property
+    def journal(self) -> Path:
+        return self.path / JOURNAL_NAME
+
+    @property
+    def index(self) -> Path:
+        return self.path / INDEX_NAME
+
+    @property
+    def store(self) -> Path:
+        return self.path / "store"
+
+    @property
+    def spool(self) -> Path:
+        return self.path / "spool"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @classmethod
+    def create(cls, path: Path) -> RunFolder:
+        """Make the folder for a new run, or take one in which no run was recorded yet.
+
+        Raises OutputError if it holds a run, belongs to somebody else, is held, or can't be made.
+        """
+        check_name(path)
+        made = False
+        try:
+            try:
+                path.mkdir()
+                made = True
+            except FileExistsError:
+                if (path / JOURNAL_NAME).exists():
+                    raise OutputError(
+                        f"{printable(path)} holds an earlier run; resume that one, or remove the folder"
+                    ) from None
+                _check_ours(path, empty=True)
+            folder = cls(path, _take_lock(path))
+        except OSError as error:
+            if made:
+                (path / LOCK_NAME).unlink(missing_ok=True)
+                path.rmdir()
+            raise _failed(path, error) from error
+        try:
+            folder._make_folders()
+        except OutputError:
+            if made:
+                folder.remove()
+            folder.close()
+            raise
+        sync_name(path)
+        return folder
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """Take an existing run folder. Raises OutputError if it is none, is held, or can't be written."""
+        check_name(path)
+        try:
+            if not os.path.lexists(path):
+                raise OutputError(f"there is no run folder {printable(path)}; start the run with render")
+            _check_ours(path, empty=False)
+            folder = cls(path, _take_lock(path))
+        except OSError as error:
+            raise _failed(path, error) from error
+        try:
+            folder._make_folders()
+        except OutputError:
+            folder.close()
+            raise
+        return folder
+
+    def _make_folders(self) -> None:
+        for name in _FOLDERS:
+            path = self.path / name
+            try:
+                path.mkdir(exist_ok=True)
+            except OSError as error:
+                raise _failed(path, error) from error
+            if path.is_symlink():
+                raise OutputError(f"{printable(path)} is a link; put the run folder elsewhere with --temp")
+        sync_name(self.store)
+
+    def free_bytes(self) -> int:
+        """Room left on the folder's disk for a user without privileges."""
+        try:
+            return shutil.disk_usage(self.path).free
+        except OSError as error:
+            raise _failed(self.path, error) from error
+
+    def require_free(self, needed_bytes: int) -> None:
+        """Raises OutputError unless that much room is left."""
+        free = self.free_bytes()
+        if free < needed_bytes:
+            raise OutputError(
+                f"{printable(self.path)} needs about {_mib(needed_bytes)} of disk and {_mib(free)} are free; "
+                "make room, or put the run folder on another disk with --temp"
+            )
+
+    def remove(self) -> tuple[Path, ...]:
+        """Remove the run and let go of the folder; close the journal before.
+
+        Returns what is left because it is not ours; empty: the folder is gone. Raises OutputError.
+        """
+        assert self._lock is not None, "the run folder is closed"
+        try:
+            for name in _FILES:
+                (self.path / name).unlink(missing_ok=True)
+            for name in _FOLDERS:
+                path = self.path / name
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+            (self.path / LOCK_NAME).unlink(missing_ok=True)
+            left = tuple(sorted(self.path.iterdir()))
+            if not left:
+                self.path.rmdir()
+        except OSError as error:
+            raise _failed(self.path, error) from error
+        finally:
+            self.close()
+        return left
+
+    def close(self) -> None:
+        """Let others in. Closing twice is fine."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _check_ours(path: Path, *, empty: bool) -> None:
+    """Raises OutputError unless the folder is a run folder, or ``empty`` and it holds nothing at all."""
+    if path.is_symlink():
+        raise OutputError(f"{printable(path)} is a link; put the run folder elsewhere with --temp")
+    names = {entry.name for entry in path.iterdir()}
+    if not names & {LOCK_NAME, JOURNAL_NAME} and (names or not empty):
+        raise OutputError(f"{printable(path)} is not a run folder of uneven; remove or rename it")
+
+
+def _take_lock(path: Path) -> int:
+    """The lock file, open and locked until it is closed. Raises OutputError if held, OSError."""
+    name = path / LOCK_NAME
+    while True:
+        lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The file we locked may have been removed with its run between our open and our lock.
+            if name.exists() and os.path.samestat(os.fstat(lock), name.stat()):
+                os.ftruncate(lock, 0)
+                os.write(lock, f"{os.getpid()} {socket.gethostname()}\n".encode())
+                return lock
+        except BlockingIOError as error:
+            holder = _holder(lock)
+            os.close(lock)
+            raise OutputError(
+                f"{printable(path)} is in use by {holder}; wait for it, or stop it first"
+            ) from error
+        except BaseException:
+            os.close(lock)
+            raise
+        os.close(lock)
+
+
+def _holder(lock: int) -> str:
+    pid, _, host = os.pread(lock, 300, 0).decode(errors="replace").strip().partition(" ")
+    return f"process {pid} on {printable(host)}" if pid.isdecimal() and host else "another uneven"
+
+
+def _failed(path: Path, error: OSError) -> OutputError:
+    return OutputError(f"the run folder {printable(path)} can't be used: {reason(error)}")
+
+
+def _mib(size_bytes: int) -> str:
+    return f"{max(size_bytes, 0) / (1 << 20):,.0f} MiB"

@@ -1,0 +1,242 @@
+"""What is checked about paths before any work starts, and how a file comes to its final name.
+
+Rules of this file:
+- everything that can be known to fail at the end is refused at the start, in one sentence;
+- nothing that exists is touched by a check: the one file it makes, to see whether it can, it removes;
+- a file gets its final name whole and synced, by rename, or not at all;
+- names are bytes to the system and text to us: a name that is not valid UTF-8 can't go into the journal or
+  onto the screen, so it is refused by ``check_name``; every other name works, and ``printable`` shows it.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from farm.errors import InputError, OutputError, UnevenError, UsageError
+from farm.parts import sync_folder
+from farm.settings import CONTAINERS
+
+PARTIAL_SUFFIX = ".partial"
+FOLDER_SUFFIX = ".uneven"
+
+_NAME_BYTES_MAX = 255  # where the system doesn't say
+_JOINER = "\u200d"  # not printable by itself, but part of many emoji
+
+_REASONS = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "the file would be larger than allowed here",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.EROFS: "the file system is read-only",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.ENOENT: "no such file or folder",
+    errno.ENOTDIR: "a part of the path is not a folder",
+    errno.EISDIR: "it is a folder",
+    errno.ELOOP: "it is a link",
+    errno.EXDEV: "it is on another file system",
+    errno.EIO: "the disk reports an error",
+    errno.EBUSY: "it is in use",
+    errno.ETXTBSY: "it is in use",
+    errno.EMFILE: "too many files are open",
+    errno.ENOLCK: "the file system has no locks",
+    errno.ENOTSUP: "the file system can't do that",
+}
+
+#: A folder that can't be opened or synced for these reasons holds its names no worse than before.
+_NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM}
+
+
+def reason(error: OSError) -> str:
+    """Why the system refused, in a few words for a sentence."""
+    return _REASONS.get(error.errno or 0) or (error.strerror or str(error) or type(error).__name__).lower()
+
+
+def printable(path: Path | str) -> str:
+    """A path for people: one line, and nothing in it that could steer a terminal."""
+    return "".join(c if c.isprintable() or c == _JOINER else _escape(c) for c in str(path))
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8, as Python carries it
+        return f"\\x{code - 0xDC00:02x}"
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def partial_path(output: Path) -> Path:
+    """Where an output is written until it is verified; in the same folder, so that a rename is atomic."""
+    return output.parent / (output.name + PARTIAL_SUFFIX)
+
+
+def run_folder_path(output: Path, temp: Path | None = None) -> Path:
+    """The run folder of an output: beside it, or under ``temp`` with a name that no other output shares."""
+    if temp is None:
+        return output.parent / (output.name + FOLDER_SUFFIX)
+    digest = hashlib.sha256(os.fsencode(os.path.realpath(output))).hexdigest()[:10]
+    kept = os.fsencode(output.name)[: _NAME_BYTES_MAX - len(FOLDER_SUFFIX) - len(digest) - 1]
+    return temp / f"{kept.decode(errors='ignore')}-{digest}{FOLDER_SUFFIX}"
+
+
+def check_name(path: Path, error: type[UnevenError] = OutputError) -> None:
+    """Raises ``error`` if the absolute path can't be written down as text."""
+    text = os.path.abspath(path)  # noqa: PTH100 - keeps the name as given, without a look at the disk
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise error(f"the path {printable(text)} is not valid UTF-8; rename it or its folder") from None
+    if "\0" in text:
+        raise error(f"the path {printable(text)} holds a zero byte")
+
+
+def check_output(source: Path, output: Path, overwrite: bool | None = None) -> None:
+    """Everything about the output that can be known before work starts.
+
+    ``overwrite``: True replaces an existing file (``-y``), False never does (``-n``), None was not asked.
+    Raises UsageError for an unknown extension, InputError for an input whose name can't be written down, else
+    OutputError.
+    """
+    check_name(source, InputError)
+    check_name(output)
+    try:
+        _check_name_length(output)
+        _check_kind(output)
+        _check_not_source(source, output)
+        if os.path.lexists(output) and not overwrite:
+            advice = "-n says never to overwrite" if overwrite is False else "replace it with -y"
+            raise OutputError(f"{printable(output)} exists already; {advice}, or choose another name")
+        _check_folder(output.parent)
+    except OSError as error:
+        raise OutputError(f"{printable(output)} can't be written: {reason(error)}") from error
+
+
+def _check_name_length(output: Path) -> None:
+    try:
+        limit = os.pathconf(output.parent, "PC_NAME_MAX")
+    except (OSError, ValueError):
+        limit = _NAME_BYTES_MAX
+    room = limit - len(PARTIAL_SUFFIX)  # the longest suffix that is put to it while it is made
+    length = len(os.fsencode(output.name))
+    if length > room:
+        raise OutputError(
+            f"the output's name {printable(output.name)} is {length} bytes long; use at most {room}"
+        )
+
+
+def _check_kind(output: Path) -> None:
+    """An output has a known extension, and what it replaces is an ordinary file."""
+    if output.is_dir():
+        raise OutputError(f"{printable(output)} is a folder; give the output a file name")
+    if output.suffix.lower() not in CONTAINERS:
+        known = ", ".join(CONTAINERS)
+        raise UsageError(
+            f"the output {printable(output)} has no extension that names a container; use one of {known}"
+        )
+    if output.exists() and not stat.S_ISREG(output.stat().st_mode):
+        raise OutputError(f"{printable(output)} is not an ordinary file; choose another name")
+
+
+def _check_not_source(source: Path, output: Path) -> None:
+    """The input is neither the output nor anything that is made or removed on the way to it."""
+    for path in (output, partial_path(output)):
+        if _same_file(path, source):
+            raise OutputError(
+                f"the output {printable(path)} would overwrite the input {printable(source)}; "
+                "choose another name"
+            )
+    folder = run_folder_path(output)
+    if Path(os.path.realpath(folder)) in Path(os.path.realpath(source)).parents:
+        raise OutputError(
+            f"the input {printable(source)} lies in the run folder {printable(folder)}; "
+            "choose another name for the output"
+        )
+
+
+def _same_file(path: Path, other: Path) -> bool:
+    """By any name: link, hard link, ``./``, or another case where the file system takes it for the same."""
+    try:
+        return path.samefile(other)
+    except OSError:
+        return False
+
+
+def _check_folder(folder: Path) -> None:
+    if not folder.exists():
+        raise OutputError(f"the output's folder {printable(folder)} does not exist; make it first")
+    if not folder.is_dir():
+        raise OutputError(f"{printable(folder)}, where the output should go, is not a folder")
+    try:
+        handle, name = tempfile.mkstemp(prefix=".uneven-", suffix=PARTIAL_SUFFIX, dir=folder)
+    except OSError as error:
+        raise OutputError(
+            f"the output's folder {printable(folder)} can't be written: {reason(error)}"
+        ) from error
+    os.close(handle)
+    Path(name).unlink()
+
+
+def replace(partial: Path, output: Path) -> None:
+    """Give a finished file its final name: synced, then renamed over whatever has that name.
+
+    Raises OutputError; ``partial`` is still there then, and ``output`` is what it was.
+    """
+    try:
+        sync_file(partial)
+        partial.replace(output)
+    except OSError as error:
+        raise OutputError(
+            f"{printable(output)} can't be put in place: {reason(error)}; "
+            f"the finished file is {printable(partial)}"
+        ) from error
+    sync_name(output)
+
+
+def sync_file(path: Path) -> None:
+    """Make a file's bytes durable. Raises OSError; never follows a link."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_name(path: Path) -> None:
+    """Make a file's name durable, where the system can. Raises OutputError when the disk fails."""
+    try:
+        sync_folder(path.parent)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER_SYNC:
+            raise OutputError(f"{printable(path.parent)} can't be synced: {reason(error)}") from error
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """Write a file that appears under its name whole and synced, or not at all.
+
+    Raises OutputError when the system refuses. Any error in the body leaves what was there before.
+    """
+    temporary: Path | None = None
+    try:
+        # A short name of its own: the final one plus a suffix may be longer than names can be.
+        handle, name = tempfile.mkstemp(prefix=".uneven-", suffix=PARTIAL_SUFFIX, dir=path.parent)
+        temporary = Path(name)
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        temporary = None
+    except OSError as error:
+        raise OutputError(f"{printable(path)} can't be written: {reason(error)}") from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+    sync_name(path)
