@@ -3,7 +3,8 @@
 Containers were measured and each loses something (media.md: mp4 rewrites bytes, mkv rounds times, nut drops
 dts), so parts have a format of their own:
 
-    magic, u32 length + JSON header, packets, u32 0xFFFFFFFF, u32 length + JSON footer, magic
+    magic, u32 length + JSON header, packets, u32 0xFFFFFFFF, u32 length + JSON footer,
+    u32 crc32 of all before it, magic
     packet: u32 length, i64 pts, i64 dts, i64 duration, u8 key, u32 crc32 of the data, data
 
 The bytes are a function of input, settings and part number only: no time, worker or claim in them, so that
@@ -81,6 +82,7 @@ class PartWriter:
         self.path = path
         self._file: BinaryIO | None = path.open("xb")
         self._sha256 = hashlib.sha256()
+        self._crc = 0
         self._size = 0
         self._packets = 0
         self._header = header
@@ -113,6 +115,7 @@ class PartWriter:
         )
         self._write(_LENGTH.pack(_END))
         self._write_json(footer)
+        self._write(_LENGTH.pack(self._crc))
         self._write(MAGIC)
         self._file.flush()
         os.fsync(self._file.fileno())
@@ -135,6 +138,7 @@ class PartWriter:
         assert self._file is not None
         self._file.write(data)
         self._sha256.update(data)
+        self._crc = zlib.crc32(data, self._crc)
         self._size += len(data)
 
     def _write_json(self, value: msgspec.Struct) -> None:
@@ -152,7 +156,9 @@ class PartReader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = path.open("rb")
+        self._length = os.fstat(self._file.fileno()).st_size
         self._sha256 = hashlib.sha256()
+        self._crc = 0
         self._size = 0
         self._packets = 0
         self._footer: PartFooter | None = None
@@ -176,6 +182,9 @@ class PartReader:
             self._packets += 1
             yield PartPacket(pts, None if dts == _NO_DTS else dts, duration, bool(key), data)
         footer = self._read_json(PartFooter)
+        expected = self._crc
+        if _LENGTH.unpack(self._read(_LENGTH.size)) != (expected,):
+            raise PartError(f"{self.path.name} does not match its checksum")
         if self._read(len(MAGIC)) != MAGIC or self._file.read(1):
             raise PartError(f"{self.path.name} does not end where it should")
         if footer.packets != self._packets:
@@ -199,10 +208,13 @@ class PartReader:
         self.close()
 
     def _read(self, length: int) -> bytes:
+        if self._size + length > self._length:
+            raise PartError(f"{self.path.name} is cut off or damaged after {self._size} bytes")
         data = self._file.read(length)
         if len(data) != length:
-            raise PartError(f"{self.path.name} is cut off after {self._size + len(data)} bytes")
+            raise PartError(f"{self.path.name} shrank while it was read")
         self._sha256.update(data)
+        self._crc = zlib.crc32(data, self._crc)
         self._size += length
         return data
 

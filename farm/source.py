@@ -35,6 +35,17 @@ class PacketEntry(msgspec.Struct, frozen=True, array_like=True):
     discard: bool
 
 
+class MasteringDisplay(msgspec.Struct, frozen=True, kw_only=True):
+    """The screen an HDR picture was graded on: CIE 1931 coordinates (x, y), and candela per square metre."""
+
+    red: tuple[Rational, Rational]
+    green: tuple[Rational, Rational]
+    blue: tuple[Rational, Rational]
+    white: tuple[Rational, Rational]
+    luminance_min: Rational
+    luminance_max: Rational
+
+
 class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     fingerprint: str
@@ -54,6 +65,15 @@ class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
     linear_reason: str = ""
     others: tuple[StreamInfo, ...] = ()
     warnings: tuple[str, ...] = ()
+    color_range: int = 0  #: this and the next three by the code points of ITU-T H.273 as FFmpeg numbers them
+    color_primaries: int = 2
+    color_trc: int = 2
+    colorspace: int = 2
+    mastering_display: MasteringDisplay | None = None
+    content_light: tuple[int, int] | None = None  #: MaxCLL and MaxFALL, candela per square metre
+    display_matrix: tuple[
+        int, ...
+    ] = ()  #: nine numbers, 16.16 fixed point (last column 2.30); empty: upright
 
     @property
     def frames(self) -> int:

@@ -1,0 +1,264 @@
+"""The command line: options in, a job or a sentence out.
+
+Rules of this file:
+- names mean what users know them to mean (DESIGN.md §9); a spelling of ffmpeg's gets one line with ours;
+- whatever a user can cause ends in one sentence on standard error and a distinct exit code;
+- nothing heavy is imported before it is needed: textual only for the console, media code never.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import traceback
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+import msgspec
+import typer
+
+from console import options as opt
+from console.run import carry_out, demo_request, print_plan, print_verified, verify_output
+from farm.errors import ExitCode, UnevenError, UsageError
+from farm.folder import JOURNAL_NAME
+from farm.journal import RunCatalogue
+from farm.paths import FOLDER_SUFFIX, run_folder_path
+from farm.plan import JobRequest, make_plan, request_of
+
+app = typer.Typer(
+    name="uneven",
+    help="Render a video on uneven workers, from the terminal, exact to the frame.",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point of the ``uneven`` command; exits with an ``ExitCode``."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        opt.refuse_ffmpeg_spellings(arguments)
+        code = app(args=arguments, prog_name="uneven", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.exceptions.Exit as ended:
+        sys.exit(ended.exit_code)
+    except click.ClickException as error:
+        error.show(sys.stderr)
+        sys.exit(ExitCode.USAGE)
+    except (click.Abort, KeyboardInterrupt):
+        _complain("interrupted")
+        sys.exit(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(ExitCode.DONE)
+    except UnevenError as error:
+        _complain(str(error))
+        sys.exit(error.exit_code)
+    except Exception:
+        _complain("this is a bug of uneven; what follows helps to mend it:")
+        traceback.print_exc()
+        sys.exit(ExitCode.BUG)
+
+
+def _complain(sentence: str) -> None:
+    print(f"uneven: {sentence}", file=sys.stderr)
+
+
+@app.command()
+def render(
+    source: Annotated[Path | None, typer.Argument(metavar="INPUT", help="The video to render.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Where the result goes: .mp4, .mov, .mkv or .webm.")
+    ] = None,
+    input_option: Annotated[Path | None, typer.Option("-i", "--input", help="Same as INPUT.")] = None,
+    encoder: opt.Encoder = "libx264",
+    crf: opt.Crf = None,
+    preset: opt.Preset = None,
+    pix_fmt: opt.PixFmt = None,
+    option: opt.EncoderOption = None,
+    threads: opt.Threads = 1,
+    audio: opt.Audio = "auto",
+    part: opt.Part = None,
+    workers: opt.Workers = None,
+    fleet: opt.Fleet = None,
+    overhead: opt.Overhead = 0.0,
+    fit_fleet: opt.FitFleet = False,
+    schedule: opt.Schedule = opt.DEFAULT_SCHEDULE,
+    tail: opt.Tail = opt.DEFAULT_TAIL,
+    lease: opt.Lease = 20.0,
+    heartbeat: opt.Heartbeat = 2.0,
+    stall_timeout: opt.StallTimeout = 120.0,
+    timeout: opt.Timeout = None,
+    max_tries: opt.MaxTries = 3,
+    overwrite: opt.Overwrite = False,
+    never_overwrite: opt.NeverOverwrite = False,
+    decode: opt.Decode = False,
+    keep: opt.Keep = False,
+    temp: opt.Temp = None,
+    dry_run: opt.DryRun = False,
+    ui: opt.UiName = "auto",
+    quiet: opt.Quiet = False,
+    refresh: opt.Refresh = 10.0,
+    readonly: opt.Readonly = False,
+    ascii_only: opt.Ascii = False,
+    stay: opt.Stay = False,
+    drain_timeout: opt.DrainTimeout = 30.0,
+) -> int:
+    """Render INPUT on a fleet of workers and verify the result.
+
+    A run that was stopped or killed goes on where it was when the same command is given again.
+    """
+    source = opt.one_input(source, input_option)
+    if output is None:
+        raise UsageError("say where the result goes: -o OUTPUT")
+    settings = opt.job_settings(output, encoder, crf, preset, pix_fmt, option or [], threads, audio, part)
+    request = JobRequest(
+        source=source,
+        output=output,
+        settings=settings,
+        options=opt.relay_options(schedule, tail, lease, heartbeat, stall_timeout, timeout, max_tries),
+        fleet=opt.fleet(workers, fleet, overhead),
+        overwrite=opt.overwrite(overwrite, never_overwrite),
+        temp=temp,
+        keep=keep,
+        decode="all" if decode else "sample",
+        fit_fleet=fit_fleet,
+    )
+    showing = opt.show_options(ui, quiet, refresh, readonly, ascii_only, stay, drain_timeout)
+    plan = make_plan(request)
+    if dry_run:
+        print_plan(plan)
+        return ExitCode.DONE
+    return carry_out(plan, showing, _run_id())
+
+
+@app.command()
+def resume(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="An id, an output, a run folder, or 'last'.")
+    ] = "last",
+    workers: opt.Workers = None,
+    fleet: opt.Fleet = None,
+    overhead: opt.Overhead = 0.0,
+    fit_fleet: opt.FitFleet = False,
+    schedule: Annotated[str | None, typer.Option("--schedule", help="Another policy from here on.")] = None,
+    tail: Annotated[str | None, typer.Option("--tail", help="Another tail rule from here on.")] = None,
+    overwrite: opt.Overwrite = False,
+    decode: opt.Decode = False,
+    keep: opt.Keep = False,
+    ui: opt.UiName = "auto",
+    quiet: opt.Quiet = False,
+    refresh: opt.Refresh = 10.0,
+    readonly: opt.Readonly = False,
+    ascii_only: opt.Ascii = False,
+    stay: opt.Stay = False,
+    drain_timeout: opt.DrainTimeout = 30.0,
+) -> int:
+    """Go on with a run that was stopped or killed. What is finished is checked and kept."""
+    folder = _find_run(run)
+    request = request_of(folder)
+    options = request.options
+    if schedule is not None or tail is not None:
+        options = msgspec.structs.replace(
+            options, policy=schedule or options.policy, tail=tail or options.tail
+        )
+        opt.check_schedule(options)
+    changes: dict[str, Any] = {
+        "options": options,
+        "temp": _temp_of(folder, request),
+        "overwrite": overwrite or None,
+        "decode": "all" if decode else "sample",
+        "keep": keep,
+        "fit_fleet": fit_fleet,
+    }
+    if workers is not None or fleet is not None:
+        changes["fleet"] = opt.fleet(workers, fleet, overhead)
+    showing = opt.show_options(ui, quiet, refresh, readonly, ascii_only, stay, drain_timeout)
+    plan = make_plan(_replace(request, changes))
+    return carry_out(plan, showing, _run_id())
+
+
+@app.command()
+def verify(
+    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="The file to verify.")],
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", metavar="INPUT", help="Compare frames and times with this source."),
+    ] = None,
+    decode: opt.Decode = False,
+) -> int:
+    """Read a file back: frames, timestamps, order, streams, and the sha256 of its video packets.
+
+    An output of uneven's is compared with what its run recorded.
+    """
+    verified, recorded = verify_output(output, against, "all" if decode else "sample")
+    print_verified(output, verified, recorded)
+    return ExitCode.DONE
+
+
+@app.command()
+def demo(
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where the demo's result goes.")] = Path(
+        "demo.mp4"
+    ),
+    fleet: opt.Fleet = "30,30,12,2",
+    frames: Annotated[int, typer.Option("--frames", help="Length of the demo's clip.", min=60)] = 1200,
+    overhead: opt.Overhead = 0.5,
+    schedule: opt.Schedule = opt.DEFAULT_SCHEDULE,
+    tail: opt.Tail = opt.DEFAULT_TAIL,
+    ui: opt.UiName = "auto",
+    quiet: opt.Quiet = False,
+    refresh: opt.Refresh = 10.0,
+    readonly: opt.Readonly = False,
+    ascii_only: opt.Ascii = False,
+    stay: opt.Stay = False,
+    drain_timeout: opt.DrainTimeout = 30.0,
+) -> int:
+    """See it work: make a clip with numbered frames and render it on workers of 30, 30, 12 and 2 fps.
+
+    Stall a worker (s) or kill one (x) and see what becomes of its claim. An earlier demo output is replaced.
+    """
+    options = opt.relay_options(schedule, tail, 6.0, 0.5, 60.0, None, 3)
+    showing = opt.show_options(ui, quiet, refresh, readonly, ascii_only, stay, drain_timeout)
+    with demo_request(output, opt.fleet(None, fleet, overhead), frames, options) as request:
+        return carry_out(make_plan(request), showing, _run_id())
+
+
+def _run_id() -> str:
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+def _find_run(name: str) -> Path:
+    """The run folder that is meant. Raises UsageError."""
+    path = Path(name)
+    if path.name.endswith(FOLDER_SUFFIX) and (path / JOURNAL_NAME).exists():
+        return path
+    beside = run_folder_path(path)
+    if (beside / JOURNAL_NAME).exists():
+        return beside
+    entry = RunCatalogue().find(name)
+    if not (Path(entry.folder) / JOURNAL_NAME).exists():
+        raise UsageError(f"the run {name} has ended and left nothing to resume")
+    return Path(entry.folder)
+
+
+def _temp_of(folder: Path, request: JobRequest) -> Path | None:
+    """``--temp`` of the run, from where its folder is."""
+    beside = run_folder_path(request.output)
+    return None if folder.resolve() == beside.resolve() else folder.parent
+
+
+def _replace(request: JobRequest, changes: dict[str, Any]) -> JobRequest:
+    from dataclasses import replace
+
+    return replace(request, **changes)
+
+
+if __name__ == "__main__":
+    main()

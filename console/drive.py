@@ -1,0 +1,196 @@
+"""Show a live run until it ends, on whatever the user has: the console, plain lines, JSON, or nothing; and
+turn signals into a drain.
+
+Rules of this file:
+- textual is imported here only when the console is really opened;
+- progress goes to standard error, results (JSON lines) to standard output;
+- the first Ctrl-C drains, a second one stops at once; SIGTERM and SIGHUP drain for a bounded time.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Protocol, cast
+
+from console import text
+from console.jsonl import JsonReporter
+from console.model import Model
+from console.plain import PlainReporter
+from console.streams import Stream
+from console.summary import RunSummary, render_text, summarize
+from console.terminal import ENDING_SIGNALS, Ui
+from farm.clock import MonotonicClock
+from farm.commands import Drain, StopNow
+from farm.events import Record
+from farm.fleet import WorkerProfile
+from farm.job import JobResult
+from farm.live import LiveRun
+
+#: How often plain and JSON output look for news while there is none.
+_POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowOptions:
+    """How a run is shown."""
+
+    ui: Ui
+    quiet: bool = False
+    refresh_hz: float = 10.0
+    readonly: bool = False
+    ascii_only: bool = False
+    stay: bool = False  #: leave the console open after the end
+    drain_timeout_seconds: float = 30.0
+
+
+class Reporter(Protocol):
+    def update(self, model: Model, records: Sequence[Record], now: float) -> None: ...
+
+    def finish(self, summary: RunSummary) -> None: ...
+
+
+class NoReporter:
+    """``--ui none``."""
+
+    def update(self, model: Model, records: Sequence[Record], now: float) -> None:
+        pass
+
+    def finish(self, summary: RunSummary) -> None:
+        pass
+
+
+class _Stopper:
+    """Signals to commands. ``patience``: when to stop at once after a signal that waits for nobody."""
+
+    def __init__(self, live: LiveRun, say: Callable[[str], None], drain_timeout_seconds: float) -> None:
+        self._live = live
+        self._say = say
+        self._timeout = drain_timeout_seconds
+        self._asked = 0
+        self._deadline: float | None = None
+        self._pending: list[signal.Signals] = []
+
+    def note(self, number: int, frame: FrameType | None = None) -> None:
+        """A signal handler: does nothing but remember."""
+        self._pending.append(signal.Signals(number))
+
+    def act(self) -> None:
+        """Carry out what signals asked for; call often."""
+        while self._pending:
+            self._ask(self._pending.pop(0))
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            self._deadline = None
+            self._say("The time to drain is over: stopping at once.")
+            self._live.send(StopNow(by="signal", reason="the time to drain is over"))
+
+    def _ask(self, number: signal.Signals) -> None:
+        self._asked += 1
+        if self._asked == 1:
+            again = " Ctrl-C again stops at once." if number is signal.SIGINT else ""
+            self._say(f"Draining: parts in progress are finished and kept.{again}")
+            self._live.send(Drain(by="signal", reason=number.name))
+            if number is not signal.SIGINT:
+                self._deadline = time.monotonic() + self._timeout
+        elif number is signal.SIGINT or self._asked > 2:
+            self._say("Stopping at once: what is credited is kept.")
+            self._live.send(StopNow(by="signal", reason=number.name))
+
+
+def show(live: LiveRun, options: ShowOptions, fleet: Sequence[WorkerProfile]) -> tuple[JobResult, RunSummary]:
+    """Show the run until it ends; returns how it did, and its summary."""
+    model = Model("live")
+    stopper = _Stopper(live, _say, options.drain_timeout_seconds)
+    for number in ENDING_SIGNALS:
+        signal.signal(number, stopper.note)
+    try:
+        live.start()
+        if options.ui == "tui":
+            closed = _open_console(live, options, model)
+            for number in ENDING_SIGNALS:
+                signal.signal(number, stopper.note)
+            if closed is not None:
+                stopper.note(closed)
+        reporter = _reporter(options, after_console=options.ui == "tui")
+        _report(live, model, reporter, stopper)
+        summary = summarize(model, fleet)
+        if options.ui == "tui":
+            print(render_text(summary, _width() or 100), file=sys.stderr)
+        else:
+            reporter.finish(summary)
+    finally:
+        for number in ENDING_SIGNALS:
+            signal.signal(
+                number, signal.SIG_DFL if number is not signal.SIGINT else signal.default_int_handler
+            )
+    assert live.result is not None
+    return live.result, summary
+
+
+def _open_console(live: LiveRun, options: ShowOptions, model: Model) -> signal.Signals | None:
+    """The console until it closes; the signal that closed it, if one did."""
+    from console.app import ConsoleApp
+
+    app = ConsoleApp(
+        live,
+        refresh_hz=options.refresh_hz,
+        readonly=options.readonly,
+        ascii_only=options.ascii_only,
+        exit_when_done=not options.stay,
+    )
+    app.model = model
+    outcome = app.run()
+    if outcome is None and not live.ended:
+        _say("The console failed; the run goes on.")
+    return outcome.signal if outcome is not None else None
+
+
+def _report(live: LiveRun, model: Model, reporter: Reporter, stopper: _Stopper) -> None:
+    while True:
+        stopper.act()
+        ended = live.ended
+        records = live.take()
+        for record in records:
+            model.fold(record)
+        reporter.update(model, records, max(live.now(), model.at))
+        if ended:
+            return
+        live.wait_news(_POLL_SECONDS)
+
+
+def _reporter(options: ShowOptions, *, after_console: bool) -> Reporter:
+    if options.ui == "json":
+        return JsonReporter(cast("Stream[bytes]", sys.stdout.buffer))
+    if options.ui == "none":
+        return NoReporter()
+    color = sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return PlainReporter(
+        sys.stderr,
+        clock=MonotonicClock(),
+        width=_width(),
+        color=color,
+        quiet=options.quiet or after_console,
+        **_pace(),
+    )
+
+
+def _pace() -> dict[str, Any]:
+    """On a terminal a person watches: a status line every second."""
+    return {"every_seconds": 1.0} if sys.stderr.isatty() else {}
+
+
+def _width() -> int | None:
+    """The terminal's width; None when standard error is none."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError):
+        return None
+
+
+def _say(line: str) -> None:
+    print(text.safe(line), file=sys.stderr, flush=True)

@@ -1,0 +1,289 @@
+"""The options of the command line, each defined once, and how they become settings.
+
+Rule: a value that can't be is refused here, with the option's name and what would be right.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from console.drive import ShowOptions
+from console.terminal import choose_ui
+from farm.errors import UsageError
+from farm.events import RelayOptions
+from farm.fleet import WorkerProfile, parse_fleet, uniform_fleet
+from farm.policies.registry import parse_policy, parse_tail
+from farm.settings import CONTAINERS, GridSettings, JobSettings, VideoSettings
+
+DEFAULT_SCHEDULE = "guided,12"
+DEFAULT_TAIL = "duplicate-oldest"
+
+Encoder = Annotated[
+    str, typer.Option("-e", "--encoder", help="Any video encoder PyAV ships: libx264, libx265, ffv1, …")
+]
+Crf = Annotated[float | None, typer.Option("--crf", help="Constant quality; lower is better.")]
+Preset = Annotated[str | None, typer.Option("--preset", help="The encoder's preset.")]
+PixFmt = Annotated[str | None, typer.Option("--pix-fmt", help="Pixel format; default: the source's.")]
+EncoderOption = Annotated[
+    list[str] | None, typer.Option("--option", metavar="KEY=VALUE", help="Any option of the encoder.")
+]
+Threads = Annotated[
+    int,
+    typer.Option("--threads", min=1, max=64, help="Threads of each encoder; another number, other bytes."),
+]
+Audio = Annotated[
+    str, typer.Option("--audio", help="auto: copied where the container allows, else encoded once; none.")
+]
+Part = Annotated[
+    str | None,
+    typer.Option(
+        "--part",
+        metavar="LENGTH",
+        help="Length of a part: 96 frames or 2s (default 4s); '48,fixed' doesn't snap to keyframes.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option("-w", "--workers", "-j", "--jobs", help="That many unthrottled workers; 0: auto."),
+]
+Fleet = Annotated[
+    str | None,
+    typer.Option(
+        "--fleet", metavar="FPS,FPS,…", help="A worker for each, of at most that many fps, or 'max'."
+    ),
+]
+Overhead = Annotated[
+    float, typer.Option("--overhead", metavar="SECONDS", help="Time lost at the start of every claim.")
+]
+FitFleet = Annotated[
+    bool, typer.Option("--fit-fleet", help="Scale the fleet's speeds down to what this machine has.")
+]
+Schedule = Annotated[
+    str, typer.Option("--schedule", metavar="NAME,…", help="Policy: guided,MIN[,MAX] or fixed,FRAMES.")
+]
+Tail = Annotated[
+    str,
+    typer.Option("--tail", metavar="RULE", help="none, or duplicate-oldest[,from=frontier|start]."),
+]
+Lease = Annotated[float, typer.Option("--lease", metavar="SECONDS", help="How long a silent claim lives.")]
+Heartbeat = Annotated[float, typer.Option("--heartbeat", metavar="SECONDS", help="How often workers report.")]
+StallTimeout = Annotated[
+    float,
+    typer.Option("--stall-timeout", metavar="SECONDS", help="Alive without progress for that long: over."),
+]
+Timeout = Annotated[
+    str | None,
+    typer.Option("--timeout", metavar="LIMIT", help="Hard limit a part: 90s, or 300% of the median part."),
+]
+MaxTries = Annotated[
+    int, typer.Option("--max-tries", min=1, help="Failures after which a part is set aside.")
+]
+Overwrite = Annotated[
+    bool, typer.Option("-y", "--overwrite", help="Replace an existing output, once verified.")
+]
+NeverOverwrite = Annotated[bool, typer.Option("-n", "--never-overwrite", help="Never replace an output.")]
+Decode = Annotated[
+    bool, typer.Option("--decode", help="Decode all of the output to verify it, not a sample.")
+]
+Keep = Annotated[bool, typer.Option("--keep", help="Keep the run folder after a good end.")]
+Temp = Annotated[
+    Path | None,
+    typer.Option("--temp", metavar="DIR", help="Put the run folder there, not beside the output."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")]
+UiName = Annotated[str, typer.Option("--ui", help="auto, tui, plain, json or none (also UNEVEN_UI).")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Plain mode: warnings only.")]
+Refresh = Annotated[float, typer.Option("--refresh", metavar="HZ", help="How often the console repaints.")]
+Readonly = Annotated[bool, typer.Option("--readonly", help="The console shows and doesn't control.")]
+Ascii = Annotated[bool, typer.Option("--ascii", help="Draw the console with ASCII alone.")]
+Stay = Annotated[bool, typer.Option("--stay", help="Leave the console open when the run has ended.")]
+DrainTimeout = Annotated[
+    float, typer.Option("--drain-timeout", metavar="SECONDS", help="Patience after SIGTERM or SIGHUP.")
+]
+
+#: Spellings of ffmpeg's that people type from habit, with ours.
+_FFMPEG = {
+    "-c:v": "-e ENCODER",
+    "-vcodec": "-e ENCODER",
+    "-codec:v": "-e ENCODER",
+    "-crf": "--crf NUMBER",
+    "-preset": "--preset NAME",
+    "-pix_fmt": "--pix-fmt FORMAT",
+    "-threads": "--threads NUMBER",
+    "-c:a": "--audio auto|none",
+    "-acodec": "--audio auto|none",
+    "-an": "--audio none",
+    "-b:v": "--option b=RATE (quality by --crf suits chunked rendering better)",
+}
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)s\Z", re.ASCII)
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)%\Z", re.ASCII)
+_FRAMES = re.compile(r"[1-9]\d{0,8}\Z", re.ASCII)
+
+
+def refuse_ffmpeg_spellings(arguments: Sequence[str]) -> None:
+    """Raises UsageError with our spelling."""
+    for argument in arguments:
+        if argument == "--":
+            return
+        if argument in _FFMPEG:
+            raise UsageError(f"{argument} is ffmpeg's spelling; here it is {_FFMPEG[argument]}")
+
+
+def one_input(argument: Path | None, option: Path | None) -> Path:
+    if argument is not None and option is not None and argument != option:
+        raise UsageError(f"two inputs are given: {argument} and {option}")
+    chosen = argument or option
+    if chosen is None:
+        raise UsageError("say what to render: uneven render INPUT -o OUTPUT")
+    return chosen
+
+
+def overwrite(yes: bool, never: bool) -> bool | None:
+    if yes and never:
+        raise UsageError("-y and -n exclude each other")
+    return True if yes else False if never else None
+
+
+def job_settings(
+    output: Path,
+    encoder: str,
+    crf: float | None,
+    preset: str | None,
+    pix_fmt: str | None,
+    options: Sequence[str],
+    threads: int,
+    audio: str,
+    part: str | None,
+) -> JobSettings:
+    container = CONTAINERS.get(output.suffix.lower())
+    if container is None:
+        raise UsageError(
+            f"{output.name}: the container follows from the extension; use {', '.join(sorted(CONTAINERS))}"
+        )
+    if audio not in ("auto", "none"):
+        raise UsageError(f"--audio {audio}: choose auto or none")
+    chosen: Literal["auto", "none"] = "none" if audio == "none" else "auto"
+    pairs: dict[str, str] = {}
+    for option in options:
+        key, equals, value = option.partition("=")
+        if not key or not equals:
+            raise UsageError(f"--option {option}: give KEY=VALUE")
+        pairs[key] = value
+    video = VideoSettings(
+        encoder=encoder,
+        crf=crf,
+        preset=preset,
+        pix_fmt=pix_fmt,
+        options=dict(sorted(pairs.items())),
+        threads=threads,
+    )
+    return JobSettings(video=video, grid=grid_settings(part), audio=chosen, container=container)
+
+
+def grid_settings(part: str | None) -> GridSettings:
+    """``--part``: ``96``, ``2s``, ``48,fixed``. Raises UsageError."""
+    if part is None:
+        return GridSettings()
+    length, _, how = part.partition(",")
+    if how not in ("", "fixed"):
+        raise UsageError(f"--part {part}: after the comma only 'fixed' makes sense")
+    fixed = how == "fixed"
+    if _FRAMES.match(length):
+        return GridSettings(frames=int(length), seconds=None, fixed=fixed)
+    seconds = _DURATION.match(length)
+    if seconds and 0 < float(seconds[1]) <= 3600:
+        return GridSettings(frames=None, seconds=float(seconds[1]), fixed=fixed)
+    raise UsageError(f"--part {part}: give frames (96) or seconds (2s), above 0")
+
+
+def relay_options(
+    schedule: str,
+    tail: str,
+    lease: float,
+    heartbeat: float,
+    stall_timeout: float,
+    timeout: str | None,
+    max_tries: int,
+) -> RelayOptions:
+    for name, seconds in (("lease", lease), ("heartbeat", heartbeat), ("stall-timeout", stall_timeout)):
+        if not (math.isfinite(seconds) and 0.05 <= seconds <= 86400):
+            raise UsageError(f"--{name} {seconds:g}: give seconds from 0.05 to 86400")
+    if lease < 2 * heartbeat:
+        raise UsageError(
+            f"--lease {lease:g} is less than two heartbeats of {heartbeat:g} s: healthy claims would lapse"
+        )
+    limit_seconds, limit_share = _part_limit(timeout)
+    options = RelayOptions(
+        policy=schedule,
+        tail=tail,
+        lease_seconds=lease,
+        heartbeat_seconds=heartbeat,
+        stall_timeout_seconds=stall_timeout,
+        part_timeout_seconds=limit_seconds,
+        part_timeout_share=limit_share,
+        max_tries=max_tries,
+    )
+    check_schedule(options)
+    return options
+
+
+def check_schedule(options: RelayOptions) -> None:
+    """Raises UsageError for a policy or tail rule that isn't one."""
+    parse_policy(options.policy)
+    parse_tail(options.tail)
+
+
+def _part_limit(timeout: str | None) -> tuple[float | None, float | None]:
+    if timeout is None:
+        return None, None
+    seconds, share = _DURATION.match(timeout), _SHARE.match(timeout)
+    if seconds and float(seconds[1]) > 0:
+        return float(seconds[1]), None
+    if share and float(share[1]) > 100:
+        return None, float(share[1]) / 100
+    raise UsageError(f"--timeout {timeout}: give seconds (90s), or more than 100 % of the median part (300%)")
+
+
+def fleet(workers: int | None, fleet: str | None, overhead: float) -> tuple[WorkerProfile, ...]:
+    """Empty: as many as suit the machine."""
+    if not (math.isfinite(overhead) and 0 <= overhead <= 3600):
+        raise UsageError(f"--overhead {overhead:g}: give seconds from 0 to 3600")
+    if workers is not None and fleet is not None:
+        raise UsageError("--workers and --fleet exclude each other")
+    if fleet is not None:
+        return parse_fleet(fleet, overhead)
+    if workers:
+        return uniform_fleet(workers, overhead)
+    return ()
+
+
+def show_options(
+    ui: str,
+    quiet: bool,
+    refresh: float,
+    readonly: bool,
+    ascii_only: bool,
+    stay: bool,
+    drain_timeout: float,
+) -> ShowOptions:
+    if not (math.isfinite(refresh) and 0.5 <= refresh <= 60):
+        raise UsageError(f"--refresh {refresh:g}: give 0.5 to 60 repaints a second")
+    chosen = choose_ui(ui, os.environ, sys.stdin.isatty(), sys.stderr.isatty())
+    return ShowOptions(
+        ui="plain" if quiet and chosen == "tui" and ui == "auto" else chosen,
+        quiet=quiet,
+        refresh_hz=refresh,
+        readonly=readonly,
+        ascii_only=ascii_only,
+        stay=stay,
+        drain_timeout_seconds=drain_timeout,
+    )

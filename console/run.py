@@ -1,0 +1,193 @@
+"""What the commands of the command line do once their options are understood."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from console import text
+from console.drive import ShowOptions, show
+from farm.engines.child import ChildCrashed, run_in_child_blocking
+from farm.engines.local import LocalEngine, prepare
+from farm.errors import ExitCode, InputError, OutputError, UsageError, VerificationError
+from farm.events import RelayOptions, RunFinished
+from farm.facts import Probed, Verified
+from farm.fleet import WorkerProfile
+from farm.journal import RunCatalogue, read_recording
+from farm.live import LiveRun
+from farm.machine import check_memory
+from farm.paths import printable
+from farm.plan import JobRequest, Plan, open_run
+from farm.settings import CONTAINERS, GridSettings, JobSettings, VideoSettings
+from farm.source import save_index
+
+
+def carry_out(plan: Plan, showing: ShowOptions, run_id: str) -> int:
+    """Run a planned job, show it, say how it ended; returns the exit code."""
+    prepare()
+    opened = open_run(plan)
+    request = plan.request
+    catalogue = RunCatalogue()
+    try:
+        catalogue.register(
+            opened.run_id or run_id,
+            input=request.source,
+            output=request.output,
+            folder=plan.folder_path,
+            started=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+    except OutputError as error:
+        _say(f"uneven: {error}; the run goes on, and 'last' won't find it")
+    warning = check_memory(len(request.fleet), plan.index)
+    if warning and showing.ui != "none":
+        _say(f"uneven: {warning}")
+    live = LiveRun(opened, run_id=run_id, engine=LocalEngine, wall_time=lambda: datetime.now(UTC).isoformat())
+    result, _ = show(live, showing, request.fleet)
+    if result.exit_code is ExitCode.BUG:
+        _say("uneven: this is a bug of uneven; what follows helps to mend it:")
+        _say(result.message)
+    elif result.exit_code is not ExitCode.DONE:
+        _say(f"uneven: {result.message}")
+        if result.exit_code in (ExitCode.INTERRUPTED, ExitCode.INCOMPLETE, ExitCode.OUTPUT):
+            _say(f"Go on with: uneven resume {shlex.quote(str(plan.folder_path))}")
+    return result.exit_code
+
+
+def print_plan(plan: Plan) -> None:
+    """What ``--dry-run`` shows, on standard output."""
+    index, request = plan.index, plan.request
+    rate = f"{index.frame_rate[0] / index.frame_rate[1]:.3f} fps" if index.frame_rate else "no frame rate"
+    sizes = [plan.grid.size(part) for part in range(plan.grid.parts)]
+    video = request.settings.video
+    lines = [
+        f"input     {printable(request.source)}",
+        f"video     {index.codec} {index.width}x{index.height} {index.pix_fmt}, {rate}, "
+        f"{text.count(index.frames)} frames",
+        f"reading   {'from the start: ' + index.linear_reason if index.linear else 'by seeking'}",
+        f"parts     {text.count(plan.grid.parts)}, of {min(sizes)} to {max(sizes)} frames",
+        f"encoder   {video.encoder}"
+        + (f", crf {video.crf:g}" if video.crf is not None else "")
+        + (f", preset {video.preset}" if video.preset else ""),
+        *(f"stream    {line}" for line in plan.probed.streams),
+        f"fleet     {len(request.fleet)} workers: {', '.join(_speed(p) for p in request.fleet)}",
+        f"policy    {request.options.policy}, tail {request.options.tail}",
+        f"output    {printable(request.output)}",
+        f"folder    {printable(plan.folder_path)}" + (" (resumed)" if plan.resumes else ""),
+        *(f"warning   {line}" for line in plan.probed.warnings),
+    ]
+    print("\n".join(lines))
+
+
+def _speed(profile: WorkerProfile) -> str:
+    return "unthrottled" if profile.fps_cap is None else f"{profile.fps_cap:g} fps"
+
+
+@contextmanager
+def demo_request(
+    output: Path, fleet: tuple[WorkerProfile, ...], frames: int, options: RelayOptions
+) -> Iterator[JobRequest]:
+    """A job on a clip of its own, which is removed afterwards; small parts, so that a slow worker shows."""
+    if output.suffix.lower() not in CONTAINERS:
+        raise UsageError(f"{output.name}: use {', '.join(sorted(CONTAINERS))}")
+    with tempfile.TemporaryDirectory(prefix="uneven-demo-") as scratch:
+        clip = Path(scratch) / "numbered.mp4"
+        _say("Making the demo's clip …")
+        run_in_child_blocking("farm.media.tasks:make_demo_clip", clip, frames, log=Path(scratch) / "clip.log")
+        yield JobRequest(
+            source=clip,
+            output=output,
+            settings=JobSettings(
+                video=VideoSettings(preset="veryfast", crf=26),
+                grid=GridSettings(frames=12, seconds=None, fixed=True),
+                container=CONTAINERS[output.suffix.lower()],
+            ),
+            options=options,
+            fleet=fleet,
+            overwrite=True,
+        )
+
+
+def verify_output(
+    output: Path, against: Path | None, decode: Literal["sample", "all"]
+) -> tuple[Verified, RunFinished | None]:
+    """Read a file back, and compare it with its run's recording if there is one.
+
+    Raises InputError, UsageError or VerificationError.
+    """
+    container = CONTAINERS.get(output.suffix.lower())
+    if container is None:
+        raise UsageError(f"{printable(output.name)}: verify takes {', '.join(sorted(CONTAINERS))}")
+    if not output.is_file():
+        raise InputError(f"there is no file {printable(output)}")
+    prepare()
+    with tempfile.TemporaryDirectory(prefix="uneven-") as scratch:
+        log = Path(scratch) / "verify.log"
+        index_path = None
+        if against is not None:
+            found = run_in_child_blocking(
+                "farm.media.tasks:probe_job", against.absolute(), JobSettings(container=container), log=log
+            )
+            assert isinstance(found, Probed)
+            index_path = Path(scratch) / "index"
+            save_index(found.index, index_path)
+        try:
+            verified = run_in_child_blocking(
+                "farm.media.tasks:verify_job",
+                output.absolute(),
+                container,
+                index_path,
+                decode,
+                (),
+                (),
+                log=log,
+                on_progress=lambda fraction: None,
+            )
+        except ChildCrashed as crash:
+            raise VerificationError(
+                f"{printable(output)} is not right: reading it crashed the media library"
+            ) from crash
+    assert isinstance(verified, Verified)
+    recorded = _recorded(output)
+    if recorded is not None and recorded.packets_sha256 != verified.packets_sha256:
+        raise VerificationError(
+            f"{printable(output)} has changed since its run: its video packets have sha256 "
+            f"{verified.packets_sha256[:16]}…, the run recorded {recorded.packets_sha256[:16]}…"
+        )
+    return verified, recorded
+
+
+def _recorded(output: Path) -> RunFinished | None:
+    """How the newest run of that output ended, if it is on record."""
+    try:
+        entry = RunCatalogue().find(str(output))
+    except UsageError:
+        return None
+    if not entry.recording:
+        return None
+    finished: RunFinished | None = None
+    for record in read_recording(Path(entry.recording)):
+        if isinstance(record.event, RunFinished):
+            finished = record.event
+    return finished if finished is not None and finished.packets_sha256 else None
+
+
+def print_verified(output: Path, verified: Verified, recorded: RunFinished | None) -> None:
+    lines = [
+        f"{printable(output)} is right",
+        f"frames    {text.count(verified.frames)}, {verified.duration_seconds:.3f} s; "
+        f"{text.count(verified.decoded_frames)} decoded for the check",
+        *(f"stream    {line}" for line in verified.streams),
+        f"packets   sha256 {verified.packets_sha256}",
+        "run       as recorded" if recorded is not None else "run       none on record",
+    ]
+    print("\n".join(lines))
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,400 @@
+"""The life of one job, from its opened run folder to the verified output (DESIGN.md §3).
+
+Phases: probe is over when this begins (farm.plan); then measure, work, stitch, verify. A part that the stitch
+finds damaged is taken back and rendered again. The output gets its name only when it is verified; until then
+what was there before is untouched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from farm import commands as cmd
+from farm import events as ev
+from farm.clock import LeaseClock
+from farm.engines.base import Engine
+from farm.engines.child import run_in_child
+from farm.errors import (
+    ExitCode,
+    IncompleteError,
+    InterruptedRun,
+    OutputError,
+    UnevenError,
+    VerificationError,
+)
+from farm.eventlog import EventLog, Publish
+from farm.facts import Stitched, Verified
+from farm.fleet import WorkerProfile
+from farm.host import End, RelayHost
+from farm.journal import Journal, JournalWriter, RunCatalogue
+from farm.machine import usable_cores
+from farm.paths import partial_path, printable
+from farm.paths import replace as move_into_place
+from farm.plan import OpenedRun
+from farm.recheck import empty_folder, recheck_store
+from farm.relay.books import CREDITED, SET_ASIDE
+from farm.relay.relay import Relay
+from farm.relay.turn import Outcome
+from farm.store import Store
+from farm.worker.spec import WorkerSpec
+
+MEASURE_SECONDS = 1.0
+#: Of the measured speed, what a fitted fleet is given: measuring is kinder than the work.
+_FIT_SHARE = 0.9
+#: Damaged parts that may turn up at the stitch, one after the other, before it is given up.
+_STITCH_TRIES = 20
+
+_Phase = Literal["probe", "measure", "work", "stitch", "verify", "report"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobResult:
+    exit_code: ExitCode
+    message: str  #: one sentence; empty when all went well
+    output_bytes: int = 0
+    recording: Path | None = None
+
+
+class Job:
+    """One job in one event loop. ``publish`` gets every record once it is durable."""
+
+    def __init__(
+        self, run: OpenedRun, *, run_id: str, engine: Engine, publish: Publish, wall_time: Callable[[], str]
+    ) -> None:
+        self._run = run
+        self._plan = run.plan
+        self._request = run.plan.request
+        self._engine = engine
+        self._publish = publish
+        self._wall_time = wall_time
+        self._new_run_id = run_id
+        self._relay = Relay(run.books)
+        self._store = Store(run.folder.store)
+        self._host: RelayHost | None = None
+        self._stop: End | None = None  # asked to stop outside the work
+        self._phase_task: asyncio.Task[Any] | None = None
+        self.clock = LeaseClock(origin_seconds=run.last_at)
+
+    async def run(self) -> JobResult:
+        """Carry the job to its end, whatever it is; errors a user can cause come back as a result."""
+        self._journal = JournalWriter(self._run.journal)
+        self._log = EventLog(self._journal, len(self._run.history), self._publish)
+        if self._run.history:
+            self._publish(self._run.history)
+        try:
+            verified = await self._carry()
+        except UnevenError as error:
+            result = JobResult(exit_code=error.exit_code, message=str(error))
+            outcome = "interrupted" if isinstance(error, InterruptedRun) else str(error)
+            await self._finish_journal(result, outcome, None)
+            self._run.folder.close()
+            return result
+        result = JobResult(exit_code=ExitCode.DONE, message="", output_bytes=self._output_bytes)
+        recording = await self._finish_journal(result, "done and verified", verified)
+        return replace(result, recording=recording)
+
+    def command(self, command: cmd.AnyCommand) -> None:
+        """An operator's command, in this loop."""
+        if self._host is not None:
+            self._host.post_command(command)
+        elif isinstance(command, cmd.Drain | cmd.StopNow):
+            self._stop = End.STOPPED
+            if self._phase_task is not None:
+                self._phase_task.cancel()
+
+    # --- phases ------------------------------------------------------------------------------------------
+
+    async def _carry(self) -> Verified:
+        await self._open_books()
+        fleet = await self._measure()
+        for _ in range(_STITCH_TRIES):
+            await self._work(fleet)
+            stitched = await self._stitch()
+            if stitched is None:
+                continue
+            return await self._verify(stitched)
+        raise VerificationError(
+            f"parts in {printable(self._run.folder.store)} keep changing on disk; check the disk"
+        )
+
+    async def _open_books(self) -> None:
+        plan, relay = self._plan, self._relay
+        if not self._run.history:
+            await self._commit(relay.open(self._opened(), self.clock.now()))
+        await self._commit(relay.start(self.clock.now(), self._wall_time()))
+        books = relay.books
+        if self._run.history and books.options != self._request.options:
+            change = cmd.ChangeOptions(options=self._request.options, by="resume")
+            await self._commit(relay.command(change, self.clock.now()))
+        for warning in plan.probed.warnings:
+            await self._note("warning", warning)
+        for line in plan.probed.streams:
+            await self._note("info", line)
+        if plan.index.linear:
+            await self._note("info", f"read from the start, not by seeking: {plan.index.linear_reason}")
+        if self._run.history:
+            await recheck_store(
+                relay, self._store, plan.settings_hash, self.clock.now, self._commit, self._note
+            )
+            await asyncio.to_thread(empty_folder, self._run.folder.spool)
+
+    def _opened(self) -> ev.RunOpened:
+        plan, index = self._plan, self._plan.index
+        rate = index.frame_rate
+        return ev.RunOpened(
+            run_id=self._new_run_id,
+            input=str(self._request.source.absolute()),
+            output=str(self._request.output.absolute()),
+            frames=plan.grid.frames,
+            cuts=plan.grid.cuts,
+            settings_hash=plan.settings_hash,
+            fingerprint=index.fingerprint,
+            build=plan.probed.build,
+            options=self._request.options,
+            frame_rate=rate[0] / rate[1] if rate else None,
+            settings=msgspec.json.encode(self._request.settings).decode(),
+            fleet=tuple(msgspec.json.encode(profile).decode() for profile in self._request.fleet),
+        )
+
+    async def _measure(self) -> tuple[WorkerProfile, ...]:
+        """With caps on the fleet, see whether the machine has that much to give."""
+        fleet = self._request.fleet
+        caps = [profile.fps_cap for profile in fleet if profile.fps_cap is not None]
+        if not caps or self._relay.books.finished:
+            return fleet
+        await self._phase("measure")
+        folder = self._run.folder
+        children = min(usable_cores(), len(fleet))
+        speeds = await self._guard(
+            asyncio.gather(
+                *(
+                    run_in_child(
+                        "farm.media.tasks:measure_job",
+                        folder.index,
+                        self._request.settings,
+                        MEASURE_SECONDS,
+                        log=folder.logs / f"measure-{number}.log",
+                    )
+                    for number in range(children)
+                )
+            )
+        )
+        possible = sum(frames / seconds for frames, seconds in speeds)
+        asked = sum(caps)
+        fitted = self._request.fit_fleet and asked > possible * _FIT_SHARE
+        if fitted:
+            scale = possible * _FIT_SHARE / asked
+            fleet = tuple(
+                msgspec.structs.replace(profile, fps_cap=profile.fps_cap and profile.fps_cap * scale)
+                for profile in fleet
+            )
+        event = ev.FleetMeasured(fps_asked=asked, fps_possible=possible, fitted=fitted)
+        await self._log.commit(self.clock.now(), [event])
+        if asked > possible and not fitted:
+            text = (
+                f"{asked:.0f} fps asked, {possible:.0f} possible here: the fleet will be slower than it says"
+            )
+            await self._note("warning", f"{text}; --fit-fleet keeps its ratios")
+        return fleet
+
+    async def _work(self, fleet: tuple[WorkerProfile, ...]) -> None:
+        """Raises InterruptedRun, IncompleteError, OutputError or VerificationError unless all is credited."""
+        books = self._relay.books
+        if not books.work_left and not books.set_aside_frames:
+            return
+        if books.work_left:
+            await self._phase("work")
+            self._check_stop()
+            specs = [self._spec(profile) for profile in fleet]
+            self._host = RelayHost(
+                self._relay,
+                self._log,
+                self._engine,
+                self._store,
+                self.clock,
+                specs,
+                self._plan.settings_hash,
+            )
+            try:
+                end = await self._host.run()
+            finally:
+                self._host = None
+            if end in (End.DRAINED, End.STOPPED):
+                raise InterruptedRun("stopped; what was finished is kept")
+            if end is End.NO_WORKERS:
+                raise IncompleteError(
+                    "no worker is left and there is work to do; see the logs in "
+                    f"{printable(self._run.folder.logs)}, then resume"
+                )
+        if books.set_aside_frames:
+            parts = [part for part, place in enumerate(books.parts) if place == SET_ASIDE]
+            named = ", ".join(str(part) for part in parts[:8]) + (", …" if len(parts) > 8 else "")
+            raise IncompleteError(
+                f"{books.set_aside_frames} frames could not be rendered (part {named}); see the logs in "
+                f"{printable(self._run.folder.logs)}"
+            )
+
+    def _spec(self, profile: WorkerProfile) -> WorkerSpec:
+        folder = self._run.folder
+        return WorkerSpec(
+            profile=profile,
+            index_path=folder.index.absolute(),
+            settings=self._request.settings,
+            settings_hash=self._plan.settings_hash,
+            cuts=self._plan.grid.cuts,
+            store_dir=folder.store.absolute(),
+            spool_dir=folder.spool.absolute(),
+            log_dir=folder.logs.absolute(),
+            build=self._plan.probed.build,
+        )
+
+    async def _stitch(self) -> Stitched | None:
+        """Join the parts; None if one of them had to be taken back."""
+        await self._phase("stitch")
+        books = self._relay.books
+        assert all(place == CREDITED for place in books.parts)
+        parts = [self._store.path(books.credits[part].file).absolute() for part in range(len(books.parts))]
+        partial = partial_path(self._request.output).absolute()
+        try:
+            stitched = await self._guard(
+                run_in_child(
+                    "farm.media.tasks:stitch_job",
+                    self._run.folder.index.absolute(),
+                    self._request.settings,
+                    self._plan.settings_hash,
+                    parts,
+                    partial,
+                    log=self._run.folder.logs / "stitch.log",
+                    on_progress=self._progress("stitch"),
+                )
+            )
+        except VerificationError as error:
+            part = getattr(error, "part", None)
+            if part is None:
+                raise
+            await self._note("warning", f"part {part} is rendered again: {error}")
+            await self._commit(self._relay.void(part, str(error), self.clock.now()))
+            return None
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+        assert isinstance(stitched, Stitched)
+        for warning in stitched.warnings:
+            await self._note("warning", warning)
+        return stitched
+
+    async def _verify(self, stitched: Stitched) -> Verified:
+        await self._phase("verify")
+        output = self._request.output.absolute()
+        partial = partial_path(output)
+        try:
+            verified = await self._guard(
+                run_in_child(
+                    "farm.media.tasks:verify_job",
+                    partial,
+                    self._request.settings.container,
+                    self._run.folder.index.absolute(),
+                    self._request.decode,
+                    stitched.lost_pts,
+                    stitched.carried,
+                    log=self._run.folder.logs / "verify.log",
+                    on_progress=self._progress("verify"),
+                )
+            )
+            assert isinstance(verified, Verified)
+            await asyncio.to_thread(move_into_place, partial, output)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+        self._output_bytes = stitched.output_bytes
+        return verified
+
+    # --- the end -----------------------------------------------------------------------------------------
+
+    async def _finish_journal(
+        self, result: JobResult, outcome: str, verified: Verified | None
+    ) -> Path | None:
+        """The last record; and after a good end the recording is kept and the run folder goes."""
+        finished = ev.RunFinished(
+            exit_code=int(result.exit_code),
+            outcome=outcome,
+            packets_sha256=verified.packets_sha256 if verified else "",
+            output_bytes=result.output_bytes,
+            stream_frames=verified.frames if verified else 0,
+        )
+        try:
+            await self._log.commit(self.clock.now(), [finished])
+        except OutputError:
+            if verified is not None:
+                raise  # else the error that ended the run is the one to tell
+        await self._journal.close()
+        if verified is None:
+            return None
+        return await asyncio.to_thread(self._keep_recording)
+
+    def _keep_recording(self) -> Path | None:
+        folder = self._run.folder
+        journal = Journal.open(folder.journal)
+        try:
+            entry = RunCatalogue().save(self._run_id, journal.records())
+            recording = Path(entry.recording) if entry.recording else None
+        except OutputError:
+            recording = None  # a recording that can't be kept is no reason to fail a verified output
+        finally:
+            journal.close()
+        if self._request.keep:
+            folder.close()
+        else:
+            folder.remove()
+        return recording
+
+    @property
+    def _run_id(self) -> str:
+        return self._run.run_id or self._new_run_id
+
+    # --- small things ------------------------------------------------------------------------------------
+
+    async def _commit(self, outcome: Outcome) -> None:
+        await self._log.commit(self.clock.now(), outcome.events)
+
+    async def _note(self, level: Literal["info", "warning", "error"], text: str) -> None:
+        await self._log.commit(self.clock.now(), [ev.Notice(level=level, text=text)])
+
+    async def _phase(self, phase: _Phase) -> None:
+        self._check_stop()
+        await self._log.commit(self.clock.now(), [ev.PhaseStarted(phase=phase)])
+
+    def _progress(self, phase: _Phase) -> Callable[[float], None]:
+        def show(fraction: float) -> None:
+            self._log.show(self.clock.now(), ev.PhaseProgressed(phase=phase, fraction=fraction))
+
+        return show
+
+    async def _guard(self, work: Any) -> Any:
+        """Await work of a phase, which a command to stop may cut short."""
+        self._phase_task = asyncio.ensure_future(work)
+        beat = asyncio.create_task(self._beat())
+        try:
+            return await self._phase_task
+        except asyncio.CancelledError:
+            self._check_stop()
+            raise
+        finally:
+            self._phase_task = None
+            beat.cancel()
+
+    async def _beat(self) -> None:
+        """Keep the lease clock awake while nobody else does."""
+        while True:
+            self.clock.beat()
+            await asyncio.sleep(0.1)
+
+    def _check_stop(self) -> None:
+        if self._stop is not None:
+            raise InterruptedRun("stopped; what was finished is kept")

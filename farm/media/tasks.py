@@ -1,0 +1,86 @@
+"""What is asked of a child process, one function a question. Each returns plain data from farm.facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import msgspec
+
+from farm.clock import MonotonicClock
+from farm.facts import Probed, Stitched, Verified
+from farm.media.clip import make_clip
+from farm.media.encode import build_identity, check_encoder
+from farm.media.index import index_source
+from farm.media.render import measure_speed
+from farm.media.stitch import stitch
+from farm.media.streams import plan_streams
+from farm.media.verify import verify
+from farm.settings import JobSettings
+from farm.source import load_index
+
+_Facts = TypeVar("_Facts", Probed, Stitched, Verified)
+
+
+def probe_job(path: Path, settings: JobSettings) -> Probed:
+    """Index the input and check that the encoder and the container take it. Raises UnevenError."""
+    index = index_source(path)
+    warnings = check_encoder(index, settings.video, settings.container)
+    plan = plan_streams(path, index, settings.container, settings.audio)
+    return Probed(
+        index=index,
+        build=build_identity(),
+        streams=tuple(choice.words for choice in plan.choices),
+        warnings=(*index.warnings, *warnings),
+    )
+
+
+def measure_job(index_path: Path, settings: JobSettings, seconds: float) -> tuple[int, float]:
+    """Frames encoded and the seconds that took, unthrottled, from the source's first frames."""
+    return measure_speed(load_index(index_path), settings, seconds, MonotonicClock())
+
+
+def stitch_job(
+    index_path: Path,
+    settings: JobSettings,
+    settings_hash: str,
+    parts: Sequence[Path],
+    output: Path,
+    *,
+    on_progress: Callable[[float], None],
+) -> Stitched:
+    facts = stitch(load_index(index_path), settings, settings_hash, parts, output, on_progress)
+    return _plain(facts, Stitched)
+
+
+def verify_job(
+    output: Path,
+    container: str,
+    index_path: Path | None,
+    decode: Literal["sample", "all"],
+    lost_pts: Sequence[int],
+    carried: Sequence[str],
+    *,
+    on_progress: Callable[[float], None],
+) -> Verified:
+    index = load_index(index_path) if index_path is not None else None
+    facts = verify(
+        output,
+        container,
+        index,
+        decode=decode,
+        on_progress=on_progress,
+        lost_pts=lost_pts,
+        carried=carried,
+    )
+    return _plain(facts, Verified)
+
+
+def make_demo_clip(path: Path, frames: int) -> None:
+    make_clip(path, frames=frames)
+
+
+def _plain(facts: msgspec.Struct, kind: type[_Facts]) -> _Facts:
+    """The fields that ``kind`` has, as that type: it can be read without this package."""
+    return msgspec.convert({name: getattr(facts, name) for name in kind.__struct_fields__}, kind)
