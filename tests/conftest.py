@@ -1,0 +1,30 @@
+"""Fixtures every test may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from farm.engines.child import run_in_child_blocking
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Path:
+    """The folder of real media files; tests that need it are skipped where it is not."""
+    folder = Path(os.environ.get("UNEVEN_CORPUS", ROOT.parent / "shared" / "corpus"))
+    if not folder.is_dir():
+        pytest.skip(f"there is no corpus in {folder}; set UNEVEN_CORPUS")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A numbered clip of 480 frames with sound."""
+    folder = tmp_path_factory.mktemp("clip")
+    path = folder / "numbered.mp4"
+    run_in_child_blocking("farm.media.tasks:make_demo_clip", path, 480, log=folder / "log")
+    return path

@@ -1,0 +1,177 @@
+"""Whole runs through the command line: the same packets whatever happens, and nobody left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.command import Command, gone, run
+
+QUICK = ("--preset", "ultrafast", "--part", "12")
+UNEVEN_FLEET = ("--fleet", "60,60,24,4", "--lease", "3", "--heartbeat", "0.5")
+
+
+@contextmanager
+def started(*arguments: str | Path, cwd: Path) -> Iterator[Command]:
+    command = Command(*arguments, cwd=cwd)
+    try:
+        yield command
+    finally:
+        command.close()
+
+
+@pytest.fixture(scope="module")
+def packets(clip: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The sha256 of the packets that one worker makes."""
+    cwd = tmp_path_factory.mktemp("one")
+    command = run("render", clip, "-o", "one.mp4", "--workers", "1", *QUICK, cwd=cwd)
+    assert command.process.returncode == 0, command.stderr
+    assert command.summary is not None
+    assert sorted(path.name for path in cwd.iterdir()) == ["one.mp4", "state"]
+    return str(command.summary["packets_sha256"])
+
+
+def assert_done(command: Command, packets: str) -> None:
+    assert command.finish() == 0, command.stderr
+    assert command.summary is not None
+    assert command.summary["packets_sha256"] == packets
+    assert command.summary["credited_frames"] == 480
+    credited = [event["part"] for event in command.of("part_credited")]
+    voided = len(command.of("part_voided"))
+    assert len(credited) == len(set(credited)) + voided, "a part was credited twice"
+
+
+def test_two_workers_and_another_policy(clip: Path, packets: str, tmp_path: Path) -> None:
+    schedule = ("--schedule", "fixed,48", "--tail", "none")
+    command = run("render", clip, "-o", "two.mp4", "--workers", "2", *QUICK, *schedule, cwd=tmp_path)
+    assert_done(command, packets)
+    verified = run("verify", "two.mp4", "--against", clip, cwd=tmp_path, json=False)
+    assert verified.process.returncode == 0, verified.stderr
+
+
+def test_an_uneven_fleet_with_a_worker_killed_in_mid_chunk(clip: Path, packets: str, tmp_path: Path) -> None:
+    with started("render", clip, "-o", "killed.mp4", *QUICK, *UNEVEN_FLEET, cwd=tmp_path) as command:
+        claim = command.wait_for("claim_granted", worker="w1")
+        command.wait_for("part_credited", token=claim["token"])
+        os.kill(command.pid_of("w1"), signal.SIGKILL)
+        lost = command.wait_for("worker_left", worker="w1", lost=True)
+        assert "SIGKILL" in lost["reason"]
+        assert_done(command, packets)
+        assert command.summary is not None and command.summary["losses"] == 1
+
+
+def test_the_console_killed_and_the_run_resumed(clip: Path, packets: str, tmp_path: Path) -> None:
+    with started("render", clip, "-o", "again.mp4", *QUICK, *UNEVEN_FLEET, cwd=tmp_path) as command:
+        for _ in range(4):
+            command.wait_for("part_credited", worker="w2")
+        children = command.children()
+        command.process.kill()
+        command.finish()
+        assert not gone(children), "workers outlived the console"
+        finished = {event["part"] for event in command.of("part_credited")}
+    again = run("resume", "again.mp4", cwd=tmp_path)
+    assert_done(again, packets)
+    second = [event for event in again.events if event["event"] == "relay_started"][-1]
+    rendered = again.events[again.events.index(second) :]
+    rerendered = {event["part"] for event in rendered if event["event"] == "part_credited"}
+    assert not rerendered & finished, "finished work was rendered again"
+
+
+def test_a_worker_stopped_past_its_lease_is_not_the_claimant_when_it_wakes(
+    clip: Path, packets: str, tmp_path: Path
+) -> None:
+    fleet = ("--fleet", "30,30,12,2", "--lease", "2", "--heartbeat", "0.4")
+    with started("render", clip, "-o", "stopped.mp4", *QUICK, *fleet, cwd=tmp_path) as command:
+        claim = command.wait_for("claim_granted", worker="w3")
+        command.wait_for("part_credited", token=claim["token"])
+        pid = command.pid_of("w3")
+        os.kill(pid, signal.SIGSTOP)
+        lapsed = command.wait_for("claim_ended", worker="w3", how="lapsed")
+        command.wait_for("range_reopened", chunk=int(claim["token"][1:].partition("#")[0]))
+        os.kill(pid, signal.SIGCONT)
+        refused = command.wait_for("claim_refused", worker="w3")
+        assert refused["token"] == lapsed["token"] and "lapsed" in refused["reason"]
+        assert_done(command, packets)
+        assert command.of("part_credited", token=claim["token"]), "what was credited stays"
+
+
+def test_the_slow_workers_last_chunk_is_duplicated_and_the_loser_is_no_failure(
+    clip: Path, packets: str, tmp_path: Path
+) -> None:
+    command = run("render", clip, "-o", "tail.mp4", *QUICK, *UNEVEN_FLEET, cwd=tmp_path)
+    assert_done(command, packets)
+    duplicates = command.of("claim_granted", duplicate=True)
+    assert duplicates
+    assert command.of("claim_ended", worker="w4")[-1]["how"] == "superseded"
+    assert command.summary is not None and command.summary["failures"] == 0
+    zero = command.of("part_superseded")
+    assert all(event["frames"] >= 0 for event in zero)
+    wasted = command.summary["wasted_frames"]
+    assert wasted == sum(event.get("wasted_frames", 0) for event in command.of("claim_ended")) + sum(
+        event["frames"] for event in zero
+    )
+
+
+def test_ctrl_c_drains_and_the_run_can_be_resumed(clip: Path, packets: str, tmp_path: Path) -> None:
+    with started("render", clip, "-o", "int.mp4", *QUICK, *UNEVEN_FLEET, cwd=tmp_path) as command:
+        command.wait_for("part_credited")
+        children = command.children()
+        command.send_signal(signal.SIGINT)
+        assert command.finish() == 130
+        assert command.of("drain_started") and not command.of("worker_left", lost=True)
+        assert "uneven resume int.mp4.uneven" in command.stderr
+        assert not gone(children)
+        assert not (tmp_path / "int.mp4").exists()
+    assert_done(run("render", clip, "-o", "int.mp4", *QUICK, "--workers", "2", cwd=tmp_path), packets)
+    assert not (tmp_path / "int.mp4.uneven").exists()
+
+
+def test_a_second_ctrl_c_stops_at_once(clip: Path, tmp_path: Path) -> None:
+    slow = ("--fleet", "1,1", "--part", "120", "--preset", "ultrafast")
+    with started("render", clip, "-o", "now.mp4", *slow, cwd=tmp_path) as command:
+        command.wait_for("lease_renewed")
+        children = command.children()
+        command.send_signal(signal.SIGINT)
+        command.wait_for("drain_started")
+        command.send_signal(signal.SIGINT)
+        assert command.finish() == 130
+        assert not gone(children)
+        assert not command.of("part_credited"), "it waited for a part"
+
+
+def test_a_damaged_or_missing_part_is_rendered_again_at_resume(
+    clip: Path, packets: str, tmp_path: Path
+) -> None:
+    with started("render", clip, "-o", "bad.mp4", *QUICK, *UNEVEN_FLEET, cwd=tmp_path) as command:
+        for part in range(3):
+            command.wait_for("part_credited", part=part)
+        command.send_signal(signal.SIGINT)
+        command.finish()
+    store = tmp_path / "bad.mp4.uneven" / "store"
+    first, second, third = (next(store.glob(f"p{part:06d}-*")) for part in range(3))
+    first.unlink()
+    second.write_bytes(second.read_bytes()[:-40])
+    data = bytearray(third.read_bytes())
+    data[len(data) // 2] ^= 1
+    third.write_bytes(data)
+    again = run("resume", tmp_path / "bad.mp4.uneven", "--workers", "2", cwd=tmp_path)
+    assert_done(again, packets)
+    assert {event["part"] for event in again.of("part_voided")} == {0, 1, 2}
+
+
+def test_other_settings_are_refused_and_say_what_differs(clip: Path, tmp_path: Path) -> None:
+    with started("render", clip, "-o", "x.mp4", *QUICK, *UNEVEN_FLEET, cwd=tmp_path) as command:
+        command.wait_for("part_credited")
+        held = run("render", clip, "-o", "x.mp4", *QUICK, cwd=tmp_path)
+        assert held.process.returncode == 4 and "in use by process" in held.stderr
+        command.process.kill()
+        command.finish()
+    other = run("render", clip, "-o", "x.mp4", *QUICK, "--crf", "30", cwd=tmp_path)
+    assert other.process.returncode == 4
+    assert "crf not set there, 30.0 here" in other.stderr
+    assert len(other.stderr.strip().splitlines()) == 1
