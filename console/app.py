@@ -1,0 +1,267 @@
+"""The console as a Textual app: events in, commands out.
+
+Rules of this file:
+- it reads one thing, a ``farm.view.Source``, and writes one thing, commands to it;
+- one tick drains what came since the last, folds it, and has the screen show what changed; never one
+  message for one event;
+- it draws; it does not own the run. When it ends, its ``Outcome`` tells the caller why, and the caller
+  decides what becomes of the run;
+- the terminal is restored at every end: quit, exception, SIGTERM, SIGHUP and SIGINT.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from signal import Signals
+from typing import ClassVar, Literal
+
+from textual import constants
+from textual.app import App
+from textual.binding import Binding, BindingType
+
+from console.driver import ConsoleDriver
+from console.modals.confirm import kill_question, quit_question
+from console.modals.dialog import Dialog
+from console.modals.help import Help
+from console.modals.worker import WorkerDetail
+from console.model import Model
+from console.screens.live import LiveScreen
+from console.terminal import on_ending_signal
+from console.theme import DARK, LIGHT, Look, textual_theme
+from console.timeline import WorkerModel
+from console.widgets.key_bar import SaidRow
+from console.widgets.lines import LineWidget
+from farm.commands import AnyCommand, Drain, KillWorker, Pause, Resume, StallWorker, StopNow
+from farm.view import Source
+
+SAID_SECONDS = 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Why the console closed. ``ended``: the run is over. ``quit``: the user left (only a run that is over, a
+    recording, or read only: else quitting ends the run first). ``abandoned``: stopping at once was asked for
+    and the user would not wait for it. ``signal``: closed by ``signal``; the caller drains or stops."""
+
+    why: Literal["ended", "quit", "abandoned", "signal"]
+    signal: Signals | None = None
+
+
+class ConsoleApp(App[Outcome]):
+    """Shows one run. ``run()`` returns an ``Outcome``, or None if the console itself failed (its traceback
+    was printed, and the run goes on).
+
+    ``refresh_hz``: ticks a second. ``readonly``: sends no commands. ``ascii_only``: draws with ASCII alone.
+    ``exit_when_done``: close by itself ``settle_seconds`` after the run ended, else wait for q.
+    """
+
+    ENABLE_COMMAND_PALETTE = False
+    INHERIT_BINDINGS = False
+    TITLE = "uneven"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "interrupt", "drain, then stop", priority=True, show=False),
+        Binding("ctrl+q", "ask_quit", "quit", show=False),
+    ]
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        refresh_hz: float = 10.0,
+        readonly: bool = False,
+        ascii_only: bool = False,
+        exit_when_done: bool = True,
+        settle_seconds: float = 1.0,
+        picture_folder: Path | None = None,
+    ) -> None:
+        super().__init__(driver_class=None if constants.DRIVER else ConsoleDriver)
+        self.source = source
+        self.model = Model(source.world)
+        self.readonly = readonly
+        self.ended = False
+        self._refresh_hz = refresh_hz
+        self._exit_when_done = exit_when_done
+        self._settle_seconds = settle_seconds
+        self._picture_folder = picture_folder or Path()
+        self._interrupts = 0
+        self._said = 0
+        plain = ascii_only or self.no_color or self.console.color_system in (None, "standard", "windows")
+        self.look = Look(DARK, ascii_only=ascii_only, symbols=plain)
+        for palette in (DARK, LIGHT):
+            self.register_theme(textual_theme(palette))
+        self.theme = "uneven-dark"
+        self.live = LiveScreen(self.look)
+
+    # --- life --------------------------------------------------------------------------------------------
+
+    def on_load(self) -> None:
+        # Before the terminal is touched, so that no signal can leave it raw.
+        on_ending_signal(asyncio.get_running_loop(), self._on_signal)
+
+    async def on_mount(self) -> None:
+        await self.push_screen(self.live)
+        self.set_interval(1 / self._refresh_hz, self.tick)
+        self.tick()
+
+    def _on_signal(self, signal: Signals) -> None:
+        self.exit(Outcome("signal", signal), return_code=128 + signal)
+
+    def tick(self) -> None:
+        """Take in what happened and show it."""
+        ended = self.source.ended
+        for record in self.source.take():
+            self.model.fold(record)
+        if ended and not self.ended:
+            self.ended = True
+            self._on_end()
+        self.repaint()
+        if isinstance(self._driver, ConsoleDriver) and self._driver.take_caught_up():
+            self.screen.refresh()
+
+    def _on_end(self) -> None:
+        if self._exit_when_done:
+            self.set_timer(self._settle_seconds, lambda: self.exit(Outcome("ended")))
+        else:
+            self.say("The run has ended; q leaves.", seconds=None)
+
+    def now(self) -> float:
+        return max(self.source.now(), self.model.at)
+
+    def repaint(self) -> None:
+        """Show the model as it is at this moment."""
+        if not self.live.is_mounted:
+            return
+        now = self.now()
+        self.live.update_view(now)
+        if isinstance(self.screen, WorkerDetail):
+            self.screen.update_rows()
+
+    # --- commands ----------------------------------------------------------------------------------------
+
+    @property
+    def can_control(self) -> bool:
+        """Whether commands can be sent at all."""
+        return not (self.readonly or self.ended or self.source.world == "recording")
+
+    def command(self, command: AnyCommand, done: str) -> bool:
+        """Send a command and say what became of it."""
+        refusal = self.source.send(command)
+        self.say(refusal or done, alert=refusal is not None)
+        return refusal is None
+
+    def say(self, text: str, *, alert: bool = False, seconds: float | None = SAID_SECONDS) -> None:
+        """Put a sentence in the last row for a while; the newest one stays its full time."""
+        self._said += 1
+        number = self._said
+        self.live.said = SaidRow(text, alert)
+        self.repaint()
+        if seconds is not None:
+            self.set_timer(seconds, lambda: self._unsay(number))
+
+    def _unsay(self, number: int) -> None:
+        if number == self._said:
+            self.live.said = None
+            self.repaint()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "pause" and not self.can_control:
+            return None
+        return True
+
+    def action_pause(self) -> None:
+        if self.model.paused:
+            self.command(Resume(), "Going on.")
+        else:
+            self.command(Pause(), "Pausing: parts in progress are finished, nothing more is granted.")
+
+    def stall(self, worker: WorkerModel) -> None:
+        stalled = worker.state != "stalled"
+        words = "frozen; its lease runs on" if stalled else "thawed"
+        self.command(StallWorker(worker=worker.name, stalled=stalled), f"{worker.name} is {words}.")
+
+    def ask_kill(self, worker: WorkerModel) -> None:
+        def answered(answer: str | None) -> None:
+            if answer == "kill":
+                self.command(KillWorker(worker=worker.name), f"Killing {worker.name}.")
+
+        self.push_screen(kill_question(self.look, worker), answered)
+
+    # --- leaving -----------------------------------------------------------------------------------------
+
+    def action_ask_quit(self) -> None:
+        if self.ended:
+            self.exit(Outcome("ended"))
+        elif not self.can_control:
+            self.exit(Outcome("quit"))
+        elif not isinstance(self.screen, Dialog):
+            self.push_screen(quit_question(self.look, self.model), self._quit_answered)
+
+    def _quit_answered(self, answer: str | None) -> None:
+        if answer == "drain":
+            self._drain()
+        elif answer == "stop":
+            self._stop_now()
+
+    def action_interrupt(self) -> None:
+        """Ctrl-C: drain, then stop at once, then leave whatever happens."""
+        if not self.can_control:
+            self.action_ask_quit()
+            return
+        self._interrupts += 1
+        if self._interrupts == 1 and self.model.drain_reason is None:
+            self._drain()
+        elif self._interrupts <= 2:
+            self._interrupts = 2
+            self._stop_now()
+        else:
+            self.exit(Outcome("abandoned"))
+
+    def _drain(self) -> None:
+        self._interrupts = max(self._interrupts, 1)
+        self.command(
+            Drain(reason="asked from the console"),
+            "Draining: parts in progress are finished and kept. Ctrl-C stops at once.",
+        )
+
+    def _stop_now(self) -> None:
+        self._interrupts = 2
+        self.command(
+            StopNow(reason="asked from the console"),
+            "Stopping at once: what is credited is kept, the run can be resumed.",
+        )
+
+    # --- looks -------------------------------------------------------------------------------------------
+
+    def _take_look(self, look: Look) -> None:
+        self.look = look
+        for screen in self.screen_stack:
+            for widget in screen.query(LineWidget):
+                widget.look = look
+        self.repaint()
+
+    def action_symbols(self) -> None:
+        self._take_look(self.look.with_symbols(not self.look.symbols))
+
+    def action_dark(self) -> None:
+        palette = LIGHT if self.look.palette.dark else DARK
+        self.theme = textual_theme(palette).name
+        self._take_look(self.look.with_palette(palette))
+
+    def action_help(self) -> None:
+        self.push_screen(Help(self.look, readonly=not self.can_control))
+
+    def show_worker(self, name: str) -> None:
+        self.push_screen(WorkerDetail(self.look, self.model, name, self.now))
+
+    def action_picture(self) -> None:
+        run = self.model.header.run_id if self.model.header else "run"
+        name = "".join(c if c.isalnum() or c in "-_" else "-" for c in f"uneven-{run}-{self.now():.0f}s")
+        path = self._picture_folder / f"{name}.svg"
+        try:
+            path.write_text(self.export_screenshot(simplify=True), encoding="utf-8")
+        except OSError as error:
+            self.say(f"The picture can't be written to {path}: {error.strerror}.", alert=True)
+        else:
+            self.say(f"Picture saved as {path}.")

@@ -1,0 +1,128 @@
+"""How the console writes to the terminal: never waiting for it.
+
+Textual's own writer hands text to a thread through a queue of 30 texts and then waits. When the terminal
+goes away (a cut SSH line, a closed window) or stops reading (Ctrl-S, a stuck connection), that wait never
+ends: the console hangs, deaf to signals, and the run behind it is never drained (measured, Textual 8.2.8).
+
+Rules of this file:
+- ``write`` never blocks and never raises; a terminal that is gone swallows everything;
+- a terminal that is too slow loses frames, not the run: when it has caught up, the whole screen is drawn
+  again;
+- the end waits a moment for what restores the terminal, and no longer.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+
+from textual.drivers.linux_driver import LinuxDriver
+
+#: Text that waits for a slow terminal; what comes beyond is dropped.
+PENDING_BYTES_MAX = 256 * 1024
+CLOSE_SECONDS = 1.0
+
+
+class TerminalWriter:
+    """Writes to ``fd`` in a thread of its own."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._pending: deque[bytes] = deque()
+        self._pending_bytes = 0
+        self._dropped = False
+        self._gone = False
+        self._closing = False
+        self._change = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="console-output", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def write(self, text: str) -> None:
+        data = text.encode("utf-8", "replace")
+        with self._change:
+            if self._gone:
+                return
+            if self._pending_bytes + len(data) > PENDING_BYTES_MAX:
+                self._dropped = True
+                return
+            self._pending.append(data)
+            self._pending_bytes += len(data)
+            self._change.notify()
+
+    def flush(self) -> None:
+        """Nothing to do: the thread writes at once."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def forget(self) -> None:
+        """Drop what is still waiting: the screen it would draw is about to be left."""
+        with self._change:
+            self._pending.clear()
+            self._pending_bytes = 0
+
+    def take_caught_up(self) -> bool:
+        """True once after text was dropped and the terminal has read all the rest."""
+        with self._change:
+            caught_up = self._dropped and not self._pending
+            self._dropped = self._dropped and not caught_up
+            return caught_up
+
+    def stop(self) -> None:
+        """Wait a moment until everything is written, then leave the thread to its fate (it is a daemon)."""
+        with self._change:
+            self._closing = True
+            self._change.notify()
+        self._thread.join(CLOSE_SECONDS)
+
+    def _run(self) -> None:
+        while (data := self._next()) is not None:
+            try:
+                # No file object: its lock, held by a stuck write, would stop the interpreter from ending.
+                while data:
+                    data = data[os.write(self._fd, data) :]
+            except OSError:
+                with self._change:
+                    self._gone = True
+                return
+
+    def _next(self) -> bytes | None:
+        with self._change:
+            while not self._pending:
+                if self._closing:
+                    return None
+                self._change.wait()
+            data = b"".join(self._pending)
+            self._pending.clear()
+            self._pending_bytes = 0
+            return data
+
+
+class ConsoleDriver(LinuxDriver):
+    """Textual's driver with the writer above in place of its own."""
+
+    _writer: TerminalWriter | None = None
+
+    @property  # type: ignore[override]
+    def _writer_thread(self) -> TerminalWriter | None:
+        return self._writer
+
+    @_writer_thread.setter
+    def _writer_thread(self, theirs: object) -> None:
+        """The base class makes a writer of its own at every start; ours takes its place, theirs is unused."""
+        self._writer = None if theirs is None or self._file is None else TerminalWriter(self._file.fileno())
+
+    def stop_application_mode(self) -> None:
+        if self._writer is not None:
+            self._writer.forget()
+        super().stop_application_mode()
+
+    def take_caught_up(self) -> bool:
+        """Whether frames were dropped and there is room now: the whole screen has to be drawn again."""
+        return self._writer is not None and self._writer.take_caught_up()

@@ -1,0 +1,124 @@
+"""How far the job is, and when it will finish: pure functions of the model.
+
+Rules of this file:
+- progress weights the phases, so that the bar neither jumps at the end of the work nor waits at 100 %;
+- a forecast is a range; it is None when nothing is known, and says so, instead of a guess.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from console.timeline import USEFUL
+
+if TYPE_CHECKING:
+    from console.runstate import RunState
+
+#: Share of each phase in the whole, in their order.
+PHASE_WEIGHTS: Final = {
+    "probe": 0.02,
+    "measure": 0.02,
+    "work": 0.86,
+    "stitch": 0.05,
+    "verify": 0.05,
+    "report": 0.0,
+}
+#: Only a verified end is all of it.
+PROGRESS_BEFORE_END: Final = 0.995
+_WINDOW_SECONDS: Final = 60
+#: A shorter past says little about credits, which come in lumps of a part.
+_WINDOW_SECONDS_MIN: Final = 10
+_MARGIN: Final = 1.1
+
+
+class Forecast(NamedTuple):
+    """Seconds until the last credit: optimistic, expected, pessimistic."""
+
+    low: float
+    mid: float
+    high: float
+
+
+def overall_progress(model: RunState) -> float:
+    """0 to 1; may go back (a voided part), which ``Model.progress`` hides."""
+    if model.finish is not None and model.finish.exit_code == 0:
+        return 1.0
+    settled = model.credited_frames + model.set_aside_frames
+    share = settled / model.frames if model.frames else 0.0
+    if model.phase not in PHASE_WEIGHTS:
+        return share * PROGRESS_BEFORE_END
+    done = 0.0
+    for phase, weight in PHASE_WEIGHTS.items():
+        if phase == model.phase:
+            done += weight * (share if phase == "work" else model.phase_fraction)
+            break
+        done += weight
+    return min(done, PROGRESS_BEFORE_END)
+
+
+def forecast(model: RunState, now: float) -> Forecast | None:
+    """When the last part will be credited, from what is left and the speeds of the workers that are alive.
+
+    None when nobody works, no speed is known, the job is paused, or it is not in the work yet.
+    """
+    if not model.frames or model.paused or model.finish is not None:
+        return None
+    left = model.open_frames + model.in_flight_frames - model.rendered_frames
+    if model.open_frames + model.in_flight_frames == 0:
+        return Forecast(0.0, 0.0, 0.0)
+    speeds = _speeds(model, now)
+    if not speeds:
+        return None
+    possible = sum(speeds.values())
+    seen = _recent_fps(model, now) or possible
+    fast, slow = max(possible, seen), min(possible, seen)
+    tail = _tail_seconds(model, now, speeds)
+    mid = max(2 * left / (fast + slow), tail)
+    return Forecast(min(left / fast, mid), mid, _MARGIN * max(left / slow, mid))
+
+
+def _speeds(model: RunState, now: float) -> dict[str, float]:
+    """Frames per second of each worker that can be counted on; one not yet measured is taken for average."""
+    workers = [
+        worker
+        for worker in model.workers.values()
+        if worker.state in USEFUL and not worker.is_silent(now, model.silence_seconds)
+    ]
+    known = {worker.name: worker.rate.fps or worker.fps_cap for worker in workers}
+    measured = [fps for fps in known.values() if fps]
+    if not measured:
+        return {}
+    mean = sum(measured) / len(measured)
+    return {name: fps or mean for name, fps in known.items()}
+
+
+def _recent_fps(model: RunState, now: float) -> float | None:
+    """Credited frames per second over the last minute of steady work, overheads and all."""
+    if model.steady_since is None:
+        return None
+    seconds = min(int(now - model.steady_since), _WINDOW_SECONDS)
+    return model.throughput.fps(now, seconds) if seconds >= _WINDOW_SECONDS_MIN else None
+
+
+def _tail_seconds(model: RunState, now: float, speeds: dict[str, float]) -> float:
+    """When the last of the chunks in flight is done: by a holder, or by a duplicate once nothing is open."""
+    open_seconds = model.open_frames / sum(speeds.values())
+    fastest = max(speeds.values())
+    overhead = max(worker.overhead_seconds for worker in model.workers.values())
+    duplicates = model.options.tail != "none" and len(speeds) > 1
+    worst = 0.0
+    for claims in model.chunks.values():
+        holders = [claim for claim in claims if claim.worker in speeds]
+        rest = max(claim.stop for claim in claims) - max(claim.position for claim in claims)
+        again = open_seconds + overhead + rest / fastest
+        if not holders:
+            # Nobody is known to be at it: the lease runs out first.
+            worst = max(worst, model.options.lease_seconds + again)
+            continue
+        first = min(
+            (claim.stop - claim.position) / speeds[claim.worker]
+            + max(claim.granted_at + model.workers[claim.worker].overhead_seconds - now, 0.0)
+            for claim in holders
+        )
+        worst = max(worst, min(first, again) if duplicates else first)
+    return worst

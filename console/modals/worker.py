@@ -1,0 +1,118 @@
+"""One worker: what it holds, how fast it is, what it did, and its last events. Goes on while it is open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import ClassVar
+
+from textual.binding import BindingType
+
+from console.modals.dialog import Dialog, Pieces, Role
+from console.model import Model
+from console.text import count, duration, plural, safe, speed
+from console.theme import Look, Mark
+from console.timeline import WorkerModel
+from console.widgets.event_list import time_text
+from console.widgets.lines import clip
+from console.widgets.view import worker_state
+from console.wording import WARNINGS, EventLine
+
+STORY_LINES_MAX = 12
+#: Events of the ring that are looked through for a worker's story.
+SEARCH_MAX = 4000
+
+_ROLES: dict[Mark, Role] = {
+    Mark.CLAIMED: "claimed",
+    Mark.DUPLICATED: "duplicated",
+    Mark.LAPSED: "alert",
+    Mark.FAILED: "alert",
+    Mark.STALLED: "alert",
+}
+
+
+class WorkerDetail(Dialog):
+    BINDINGS: ClassVar[list[BindingType]] = [("enter,q", "dismiss", "close")]
+
+    def __init__(self, look: Look, model: Model, name: str, clock: Callable[[], float]) -> None:
+        super().__init__(look, f"worker {safe(name)}")
+        self._model = model
+        self._worker = name
+        self._clock = clock
+        self._story: list[EventLine] = []
+        self._story_at = -1
+
+    def rows(self, width: int, height: int) -> Sequence[Pieces]:
+        model, now = self._model, self._clock()
+        facts = facts_of(model, model.workers[self._worker], now)
+        if self._story_at != model.events_total:
+            self._story_at = model.events_total
+            newest = islice(reversed(model.events), SEARCH_MAX)
+            own = (line for line in newest if line.worker == self._worker)
+            self._story = list(islice(own, STORY_LINES_MAX))
+        room = height - len(facts) - 2
+        if room < 1:
+            return facts
+        wide = min(width, 88)
+        story = [story_row(line, wide, self.sheet.look) for line in self._story[:room]]
+        # The box keeps its size while lines come in.
+        heading: Pieces = (("last events".ljust(wide), "muted"),)
+        return [*facts, (), heading, *story]
+
+
+def facts_of(model: Model, worker: WorkerModel, now: float) -> list[Pieces]:
+    """Name and value of everything known about a worker."""
+    state, mark = worker_state(model, worker, now)
+    trouble = worker.lapses + worker.refusals + worker.failures
+    facts: list[tuple[str, str, Role]] = [
+        (
+            "state",
+            f"{state} for {duration(max(now - worker.since, 0.0))}",
+            _ROLES.get(mark or Mark.BLANK, "text"),
+        ),
+        ("why", safe(worker.note), "text"),
+        ("process", _process(worker), "text"),
+        ("profile", _profile(worker), "text"),
+        ("holds", *_holds(worker)),
+        ("speed", f"now {speed(worker.fps)}, mean {speed(worker.measured_fps)}", "text"),
+        (
+            "credited",
+            f"{plural(worker.credited_frames, 'frame')} in {plural(worker.credited_parts, 'part')}",
+            "text",
+        ),
+        ("claims", f"{count(worker.claims)}, of them {plural(worker.duplicates, 'duplicate')}", "text"),
+        ("trouble", _trouble(worker), "alert" if trouble else "muted"),
+        ("wasted", plural(worker.wasted_frames, "frame"), "text"),
+        ("heard", f"{duration(max(now - worker.heard_at, 0.0))} ago", "text"),
+    ]
+    return [((f"{name:<10}", "muted"), (value, role)) for name, value, role in facts if value]
+
+
+def _process(worker: WorkerModel) -> str:
+    pid = f"pid {worker.pid}" if worker.pid else "unknown"
+    return pid + (f" on {safe(worker.host)}" if worker.host else "")
+
+
+def _profile(worker: WorkerModel) -> str:
+    cap = "no limit" if worker.fps_cap is None else f"at most {worker.fps_cap:g} fps"
+    return cap + (f", {worker.overhead_seconds:g} s a claim" if worker.overhead_seconds else "")
+
+
+def _holds(worker: WorkerModel) -> tuple[str, Role]:
+    claim = worker.claim
+    if claim is None:
+        return "nothing", "muted"
+    what = "duplicate " if claim.duplicate else ""
+    frames = f"frames [{count(claim.start)}, {count(claim.stop)}), next {count(claim.position)}"
+    return f"{what}{claim.token}  {frames}", "duplicated" if claim.duplicate else "claimed"
+
+
+def _trouble(worker: WorkerModel) -> str:
+    counts = ((worker.lapses, "lapse"), (worker.refusals, "refusal"), (worker.failures, "failure"))
+    return ", ".join(plural(number, noun) for number, noun in counts if number) or "none"
+
+
+def story_row(line: EventLine, width: int, look: Look) -> Pieces:
+    role: Role = "alert" if line.kind in WARNINGS else "text"
+    at = f"{time_text(line.at, tenths=True):<9} "
+    return ((at, "muted"), (clip(line.text, width - len(at), look.ellipsis), role))

@@ -1,0 +1,298 @@
+"""The run as the console sees it: events folded into what a screen, a status line or a summary needs.
+
+Rules of this file:
+- ``fold`` is the only thing that changes a model; the same log gives the same model (``digest``), live,
+  simulated or replayed;
+- an event costs constant time, apart from the parts that a claim covers or gives back;
+- an event of a kind we don't know is skipped, one that makes no sense (a credit outside the grid) too: a
+  display must not fail where the books would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from console.forecast import overall_progress
+from console.partmap import CLAIMED, CREDITED, DUPLICATE, LAPSED, OPEN, SET_ASIDE, PartMap
+from console.runstate import EVENTS_MAX, Header, RunState
+from console.timeline import ClaimModel, WorkerModel
+from console.wording import NO_FAILURE, describe
+from farm import events as ev
+from farm.frames import PartGrid
+
+__all__ = [
+    "CLAIMED",
+    "CREDITED",
+    "DUPLICATE",
+    "EVENTS_MAX",
+    "LAPSED",
+    "OPEN",
+    "SET_ASIDE",
+    "Header",
+    "Model",
+]
+
+_LAPSES: Final = frozenset({"lapsed", "stalled", "timed out"})
+
+
+class Model(RunState):
+    """Everything the console knows of one run, folded from its events."""
+
+    def fold(self, record: ev.Record) -> None:
+        """Take in the next record of the log."""
+        event, at = record.event, record.at
+        self.at = max(self.at, at)
+        self.records += 1
+        handler = _HANDLERS.get(type(event))
+        if handler is not None:
+            handler(self, at, event)
+        line = describe(at, event)
+        if line is not None:
+            # Whatever moves the bar has a line, but for the progress of a phase.
+            self.events.append(line)
+            self.events_total += 1
+            self._progress = max(self._progress, overall_progress(self))
+
+    def _run_opened(self, at: float, event: ev.RunOpened) -> None:
+        self.header = Header(
+            event.run_id,
+            event.input,
+            event.output,
+            event.frames,
+            event.frame_rate,
+            event.settings,
+            event.fleet,
+        )
+        self.options = event.options
+        self.map = PartMap(PartGrid(event.cuts))
+
+    def _relay_started(self, at: float, event: ev.RelayStarted) -> None:
+        self.epoch = event.epoch
+        self.resumed_frames = self.credited_frames
+        self.drain_reason = self.paused_since = self.finish = self.work = self.steady_since = None
+
+    def _options_changed(self, at: float, event: ev.OptionsChanged) -> None:
+        self.options = event.options
+
+    def _phase_started(self, at: float, event: ev.PhaseStarted) -> None:
+        self.phase, self.phase_fraction = event.phase, 0.0
+
+    def _phase_progressed(self, at: float, event: ev.PhaseProgressed) -> None:
+        if event.phase == self.phase:
+            self.phase_fraction = min(max(self.phase_fraction, event.fraction), 1.0)
+            self._progress = max(self._progress, overall_progress(self))
+
+    def _fleet_measured(self, at: float, event: ev.FleetMeasured) -> None:
+        self.measured = event
+
+    def _job_paused(self, at: float, event: ev.JobPaused) -> None:
+        self.paused_since = at
+
+    def _job_resumed(self, at: float, event: ev.JobResumed) -> None:
+        self.paused_since = self.steady_since = None
+        self.pause_seconds += event.seconds
+
+    def _drain_started(self, at: float, event: ev.DrainStarted) -> None:
+        self.drain_reason = event.reason
+
+    def _work_finished(self, at: float, event: ev.WorkFinished) -> None:
+        self.work = event
+
+    def _run_finished(self, at: float, event: ev.RunFinished) -> None:
+        self.finish, self.last_finish_at = event, at
+
+    def _operator_acted(self, at: float, event: ev.OperatorActed) -> None:
+        worker = self.workers.get(event.worker or "")
+        if worker is None or worker.is_gone:
+            return
+        if event.action == "stall":
+            worker.freeze(at)
+        elif event.action == "unstall":
+            worker.revive(at)
+
+    # --- workers -----------------------------------------------------------------------------------------
+
+    def _worker_joined(self, at: float, event: ev.WorkerJoined) -> None:
+        worker = self._worker(at, event.worker)
+        worker.join(at, event.pid, event.host, event.fps_cap, event.overhead_seconds)
+
+    def _worker_left(self, at: float, event: ev.WorkerLeft) -> None:
+        worker = self._worker(at, event.worker)
+        worker.leave(at, event.reason, event.lost)
+        self.losses += event.lost
+
+    def _worker_parked(self, at: float, event: ev.WorkerParked) -> None:
+        self._worker(at, event.worker).rest("parked", at, event.why)
+
+    def _worker_blocked(self, at: float, event: ev.WorkerBlocked) -> None:
+        worker = self._worker(at, event.worker)
+        worker.blocked_until = event.until
+        worker.rest("blocked", at, f"{event.failures} failures in a row")
+
+    def _worker_forgiven(self, at: float, event: ev.WorkerForgiven) -> None:
+        worker = self._worker(at, event.worker)
+        worker.blocked_until = None
+        if worker.state == "blocked":
+            worker.rest("idle", at)
+
+    def _worker(self, at: float, name: str) -> WorkerModel:
+        """The worker, even if its joining is not in the log (an old or cut recording)."""
+        worker = self.workers.get(name)
+        if worker is None:
+            worker = self.workers[name] = WorkerModel(name, since=at, heard_at=at)
+        return worker
+
+    # --- claims ------------------------------------------------------------------------------------------
+
+    def _claim_granted(self, at: float, event: ev.ClaimGranted) -> None:
+        if not 0 <= event.start < event.stop <= self.frames:
+            return
+        claim = ClaimModel(
+            event.token, event.worker, event.start, event.stop, at, event.duplicate, position=event.start
+        )
+        self.claims[claim.token] = claim
+        holders = self.chunks.setdefault(claim.chunk, [])
+        holders.append(claim)
+        self.duplicated += len(holders) == 2
+        self.granted += 1
+        self.duplicates += event.duplicate
+        self._worker(at, event.worker).take(at, claim)
+        self.map.hold(claim)
+        if self.first_grant_at is None:
+            self.first_grant_at = at
+        if self.steady_since is None:
+            self.steady_since = at
+
+    def _lease_renewed(self, at: float, event: ev.LeaseRenewed) -> None:
+        worker = self._worker(at, event.worker)
+        worker.heard(at)
+        for progress in event.claims:
+            claim = self.claims.get(progress.token)
+            if claim is None:
+                continue
+            if claim is worker.claim:
+                worker.sample(at, max(progress.rendered - claim.rendered, 0), claim)
+                if progress.decoded or progress.rendered:
+                    worker.start_rendering(at)
+            claim.rendered = max(claim.rendered, progress.rendered)
+            self.map.advance(claim, progress.position)
+
+    def _claim_ended(self, at: float, event: ev.ClaimEnded) -> None:
+        self.wasted_frames += event.wasted_frames
+        lapsed = event.how in _LAPSES
+        self.lapses += lapsed
+        worker = self._worker(at, event.worker)
+        worker.wasted_frames += event.wasted_frames
+        worker.lapses += lapsed
+        claim = self.claims.pop(event.token, None)
+        if claim is None:
+            return
+        holders = self.chunks[claim.chunk]
+        holders.remove(claim)
+        self.duplicated -= len(holders) == 1
+        if not holders:
+            del self.chunks[claim.chunk]
+        self.map.let_go(claim, holders, lapsed=lapsed)
+        worker.drop(at, claim, lapsed=lapsed)
+
+    def _range_reopened(self, at: float, event: ev.RangeReopened) -> None:
+        """Claims open their parts as they end; what is left are parts set aside, to be tried again."""
+        if 0 <= event.start < event.stop <= self.frames:
+            self.map.retry(event.start, event.stop)
+
+    def _claim_refused(self, at: float, event: ev.ClaimRefused) -> None:
+        self.refusals += 1
+        worker = self._worker(at, event.worker)
+        worker.refuse(at, event.token)
+
+    def _message_refused(self, at: float, event: ev.MessageRefused) -> None:
+        self.refusals += 1
+        worker = self._worker(at, event.worker)
+        worker.refuse(at, event.received)
+
+    # --- parts -------------------------------------------------------------------------------------------
+
+    def _part_credited(self, at: float, event: ev.PartCredited) -> None:
+        worker = self._worker(at, event.worker)
+        worker.heard(at)
+        claim = self.claims.get(event.token)
+        if claim is not None and event.part in self.map:
+            self._delivered(at, worker, claim, self.grid.stop(event.part))
+        frames = self.map.credit(event.part)
+        if not frames:
+            return
+        worker.credit(frames, event.render_seconds)
+        self.throughput.add(at, frames)
+        self.lost_frames += event.lost_frames
+        self.delivered_bytes += event.size_bytes
+        self.last_credit_at = at
+
+    def _delivered(self, at: float, worker: WorkerModel, claim: ClaimModel, stop: int) -> None:
+        """A delivery tells how far its claim is, ahead of the next heartbeat."""
+        ahead = stop - claim.position
+        if ahead > 0:
+            claim.rendered += ahead
+            if claim is worker.claim:
+                worker.start_rendering(at)
+                worker.sample(at, ahead, claim)
+            self.map.advance(claim, stop)
+
+    def _part_superseded(self, at: float, event: ev.PartSuperseded) -> None:
+        self.wasted_frames += event.frames
+        worker = self._worker(at, event.worker)
+        worker.heard(at)
+        worker.wasted_frames += event.frames
+
+    def _part_adopted(self, at: float, event: ev.PartAdopted) -> None:
+        frames = self.map.credit(event.part)
+        self.adopted_frames += frames
+        self.resumed_frames += frames
+        self.delivered_bytes += event.size_bytes if frames else 0
+
+    def _part_voided(self, at: float, event: ev.PartVoided) -> None:
+        self.map.void(event.part)
+        self.work = None
+
+    def _part_failed(self, at: float, event: ev.PartFailed) -> None:
+        if event.kind in NO_FAILURE:
+            return
+        self.failures += 1
+        self._worker(at, event.worker).failures += 1
+
+    def _part_set_aside(self, at: float, event: ev.PartSetAside) -> None:
+        self.map.set_aside(event.part)
+
+
+#: The event type of each handler is its key, which mypy can't express.
+_HANDLERS: Final[dict[type, Callable[[Model, float, Any], None]]] = {
+    ev.RunOpened: Model._run_opened,
+    ev.RelayStarted: Model._relay_started,
+    ev.OptionsChanged: Model._options_changed,
+    ev.PhaseStarted: Model._phase_started,
+    ev.PhaseProgressed: Model._phase_progressed,
+    ev.FleetMeasured: Model._fleet_measured,
+    ev.JobPaused: Model._job_paused,
+    ev.JobResumed: Model._job_resumed,
+    ev.DrainStarted: Model._drain_started,
+    ev.WorkFinished: Model._work_finished,
+    ev.RunFinished: Model._run_finished,
+    ev.OperatorActed: Model._operator_acted,
+    ev.WorkerJoined: Model._worker_joined,
+    ev.WorkerLeft: Model._worker_left,
+    ev.WorkerParked: Model._worker_parked,
+    ev.WorkerBlocked: Model._worker_blocked,
+    ev.WorkerForgiven: Model._worker_forgiven,
+    ev.ClaimGranted: Model._claim_granted,
+    ev.LeaseRenewed: Model._lease_renewed,
+    ev.ClaimEnded: Model._claim_ended,
+    ev.RangeReopened: Model._range_reopened,
+    ev.ClaimRefused: Model._claim_refused,
+    ev.MessageRefused: Model._message_refused,
+    ev.PartCredited: Model._part_credited,
+    ev.PartSuperseded: Model._part_superseded,
+    ev.PartAdopted: Model._part_adopted,
+    ev.PartVoided: Model._part_voided,
+    ev.PartFailed: Model._part_failed,
+    ev.PartSetAside: Model._part_set_aside,
+}
