@@ -17,7 +17,7 @@ from farm.engines.child import ChildCrashed, run_in_child_blocking
 from farm.engines.local import LocalEngine, prepare
 from farm.errors import ExitCode, InputError, OutputError, UsageError, VerificationError
 from farm.events import RelayOptions, RunFinished
-from farm.facts import Probed, Verified
+from farm.facts import Probed, VerifyFacts
 from farm.fleet import WorkerProfile
 from farm.journal import RunCatalogue, read_recording
 from farm.live import LiveRun
@@ -115,7 +115,7 @@ def demo_request(
 
 def verify_output(
     output: Path, against: Path | None, decode: Literal["sample", "all"]
-) -> tuple[Verified, RunFinished | None]:
+) -> tuple[VerifyFacts, RunFinished | None]:
     """Read a file back, and compare it with its run's recording if there is one.
 
     Raises InputError, UsageError or VerificationError.
@@ -152,7 +152,7 @@ def verify_output(
             raise VerificationError(
                 f"{printable(output)} is not right: reading it crashed the media library"
             ) from crash
-    assert isinstance(verified, Verified)
+    assert isinstance(verified, VerifyFacts)
     recorded = _recorded(output)
     if recorded is not None and recorded.packets_sha256 != verified.packets_sha256:
         raise VerificationError(
@@ -177,7 +177,7 @@ def _recorded(output: Path) -> RunFinished | None:
     return finished if finished is not None and finished.packets_sha256 else None
 
 
-def print_verified(output: Path, verified: Verified, recorded: RunFinished | None) -> None:
+def print_verified(output: Path, verified: VerifyFacts, recorded: RunFinished | None) -> None:
     lines = [
         f"{printable(output)} is right",
         f"frames    {text.count(verified.frames)}, {verified.duration_seconds:.3f} s; "

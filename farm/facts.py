@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
-from farm.source import SourceIndex
+from farm.source import Rational, SourceIndex
 
 
 class Probed(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,18 +17,23 @@ class Probed(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-class Stitched(msgspec.Struct, frozen=True, kw_only=True):
+class StitchFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What was written."""
+
     frames: int
     output_bytes: int
-    lost_pts: tuple[int, ...]
-    streams: tuple[str, ...]
-    carried: tuple[str, ...]
-    warnings: tuple[str, ...]
+    shift_seconds: Rational = (0, 1)  #: by which all times were moved, for none to lie before zero
+    lost_pts: tuple[int, ...] = ()  #: frames of the index that could not be decoded, in its time base
+    streams: tuple[str, ...] = ()  #: a line for people for every other stream of the input
+    carried: tuple[str, ...] = ()  #: kinds of the streams that were taken along and aren't empty
+    warnings: tuple[str, ...] = ()
 
 
-class Verified(msgspec.Struct, frozen=True, kw_only=True):
+class VerifyFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found in a file that is right."""
+
     frames: int
-    packets_sha256: str
-    duration_seconds: float
-    streams: tuple[str, ...]
-    decoded_frames: int
+    packets_sha256: str  #: as of the function of that name
+    duration_seconds: float  #: of the video, from the first frame's start to the last one's end
+    streams: tuple[str, ...]  #: a line for people for every stream
+    decoded_frames: int  #: how many frames were decoded for the check

@@ -29,7 +29,7 @@ from farm.errors import (
     VerificationError,
 )
 from farm.eventlog import EventLog, Publish
-from farm.facts import Stitched, Verified
+from farm.facts import StitchFacts, VerifyFacts
 from farm.fleet import WorkerProfile
 from farm.host import End, RelayHost
 from farm.journal import Journal, JournalWriter, RunCatalogue
@@ -110,7 +110,7 @@ class Job:
 
     # --- phases ------------------------------------------------------------------------------------------
 
-    async def _carry(self) -> Verified:
+    async def _carry(self) -> VerifyFacts:
         await self._open_books()
         fleet = await self._measure()
         for _ in range(_STITCH_TRIES):
@@ -254,7 +254,7 @@ class Job:
             build=self._plan.probed.build,
         )
 
-    async def _stitch(self) -> Stitched | None:
+    async def _stitch(self) -> StitchFacts | None:
         """Join the parts; None if one of them had to be taken back."""
         await self._phase("stitch")
         books = self._relay.books
@@ -284,12 +284,12 @@ class Job:
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
-        assert isinstance(stitched, Stitched)
+        assert isinstance(stitched, StitchFacts)
         for warning in stitched.warnings:
             await self._note("warning", warning)
         return stitched
 
-    async def _verify(self, stitched: Stitched) -> Verified:
+    async def _verify(self, stitched: StitchFacts) -> VerifyFacts:
         await self._phase("verify")
         output = self._request.output.absolute()
         partial = partial_path(output)
@@ -307,7 +307,7 @@ class Job:
                     on_progress=self._progress("verify"),
                 )
             )
-            assert isinstance(verified, Verified)
+            assert isinstance(verified, VerifyFacts)
             await asyncio.to_thread(move_into_place, partial, output)
         except BaseException:
             partial.unlink(missing_ok=True)
@@ -318,7 +318,7 @@ class Job:
     # --- the end -----------------------------------------------------------------------------------------
 
     async def _finish_journal(
-        self, result: JobResult, outcome: str, verified: Verified | None
+        self, result: JobResult, outcome: str, verified: VerifyFacts | None
     ) -> Path | None:
         """The last record; and after a good end the recording is kept and the run folder goes."""
         finished = ev.RunFinished(

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, TypeVar
-
-import msgspec
+from typing import Literal
 
 from farm.clock import MonotonicClock
-from farm.facts import Probed, Stitched, Verified
+from farm.facts import Probed, StitchFacts, VerifyFacts
 from farm.media.clip import make_clip
 from farm.media.encode import build_identity, check_encoder
 from farm.media.index import index_source
@@ -19,8 +17,6 @@ from farm.media.streams import plan_streams
 from farm.media.verify import verify
 from farm.settings import JobSettings
 from farm.source import load_index
-
-_Facts = TypeVar("_Facts", Probed, Stitched, Verified)
 
 
 def probe_job(path: Path, settings: JobSettings) -> Probed:
@@ -49,9 +45,8 @@ def stitch_job(
     output: Path,
     *,
     on_progress: Callable[[float], None],
-) -> Stitched:
-    facts = stitch(load_index(index_path), settings, settings_hash, parts, output, on_progress)
-    return _plain(facts, Stitched)
+) -> StitchFacts:
+    return stitch(load_index(index_path), settings, settings_hash, parts, output, on_progress)
 
 
 def verify_job(
@@ -63,9 +58,9 @@ def verify_job(
     carried: Sequence[str],
     *,
     on_progress: Callable[[float], None],
-) -> Verified:
+) -> VerifyFacts:
     index = load_index(index_path) if index_path is not None else None
-    facts = verify(
+    return verify(
         output,
         container,
         index,
@@ -74,13 +69,7 @@ def verify_job(
         lost_pts=lost_pts,
         carried=carried,
     )
-    return _plain(facts, Verified)
 
 
 def make_demo_clip(path: Path, frames: int) -> None:
     make_clip(path, frames=frames)
-
-
-def _plain(facts: msgspec.Struct, kind: type[_Facts]) -> _Facts:
-    """The fields that ``kind`` has, as that type: it can be read without this package."""
-    return msgspec.convert({name: getattr(facts, name) for name in kind.__struct_fields__}, kind)

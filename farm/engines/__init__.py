@@ -1,0 +1,1 @@
+"""Engines make workers exist and carry bytes to and from them. They know nothing of chunks or leases."""

@@ -1,0 +1,380 @@
+"""The encoder of a job, set up in one place, so that every part and the stitch's template are opened alike.
+
+Rules of this file:
+- what an encoder is given is a function of the source index and the video settings alone; whatever FFmpeg
+  would take from the machine (the number of cores, the processor's name in a comment) is pinned;
+- the time base is the source's, so that a frame's pts goes in and comes out unchanged;
+- nothing an encoder doesn't know is passed over in silence: PyAV leaves unknown options behind in
+  ``options`` after opening, and that is an error here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import io
+import platform
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from typing import NamedTuple, cast
+
+import av
+from av.codec.codec import find_best_pix_fmt_of_list
+from av.codec.context import Flags, ThreadType
+from av.video.reformatter import ColorRange, Colorspace, Interpolation
+from av.video.stream import VideoStream
+
+from farm.errors import UsageError
+from farm.media.hdr import hdr_options
+from farm.settings import VideoSettings
+from farm.source import SourceIndex
+
+_FULL_RANGE = 2
+_LIMITED_RANGE = 1
+_UNSPECIFIED = 2
+_MATRIX_RGB = 0
+_MATRIX_BT709 = 1
+_MATRIX_BT601 = 6
+#: From this height on, RGB becomes BT.709 rather than BT.601, as players assume.
+_HD_HEIGHT = 720
+#: Options whose value is a list ``name=value:name=value``; ours come first, so the user's win.
+_LIST_OPTIONS = ("x264-params", "x265-params", "svtav1-params")
+_UNKNOWN_ENTRY = re.compile(r"parsing option|unknown option", re.IGNORECASE)
+#: Formats these encoders list and then refuse to open with, in this build or without "experimental".
+_REFUSED_FORMATS = {"libx265": ("yuva420p", "yuva420p10le"), "libvpx-vp9": ("gbrap", "yuva422p", "yuva444p")}
+#: The highest frame rate an encoder takes as its hint, where it minds.
+_FRAME_RATE_MAX = {"libsvtav1": 240}
+#: swscale's numbers for the matrices it can convert between, by H.273 code point.
+_SWSCALE_MATRIX = {1: Colorspace.ITU709, 4: Colorspace.FCC, 7: Colorspace.SMPTE240M, 9: Colorspace.BT2020}
+_SCALING = Interpolation.BICUBIC | Interpolation.ACCURATE_RND | Interpolation.BITEXACT
+
+
+class Picture(NamedTuple):
+    """What every picture is turned into before it is encoded; colours by H.273 code point."""
+
+    width: int
+    height: int
+    pix_fmt: str
+    color_range: int
+    colorspace: int
+
+
+def open_encoder(index: SourceIndex, settings: VideoSettings) -> av.VideoCodecContext:
+    """A freshly opened encoder for one part. Raises UsageError if it can't be had as asked."""
+
+    def opened() -> av.VideoCodecContext:
+        context = _codec(settings.encoder).create("video")
+        configure_encoder(context, index, settings)
+        context.open()
+        return context
+
+    try:
+        context = opened()
+    except av.error.FFmpegError as error:
+        raise UsageError(_refusal(settings, _words(opened, error))) from error
+    _check_opened(context, settings)
+    return context
+
+
+def configure_encoder(context: av.VideoCodecContext, index: SourceIndex, settings: VideoSettings) -> None:
+    """Set everything on an encoder that isn't open yet, also one that ``add_stream`` made.
+
+    Raises UsageError for a pixel format, crf or preset the encoder doesn't take.
+    """
+    picture = choose_picture(index, settings)
+    context.width = picture.width
+    context.height = picture.height
+    context.pix_fmt = picture.pix_fmt
+    context.time_base = Fraction(*index.time_base)
+    context.framerate = _frame_rate(index, settings)
+    if index.sample_aspect_ratio is not None:
+        context.sample_aspect_ratio = Fraction(*index.sample_aspect_ratio)
+    context.color_range = picture.color_range
+    context.colorspace = picture.colorspace
+    context.color_primaries = index.color_primaries
+    context.color_trc = index.color_trc
+    context.bit_rate = _codec(settings.encoder).create("video").bit_rate or 0
+    context.thread_count = settings.threads
+    context.thread_type = ThreadType.AUTO
+    context.flags |= Flags.global_header
+    context.options = _options(context, index, settings)
+
+
+def choose_picture(index: SourceIndex, settings: VideoSettings) -> Picture:
+    """The pixel format asked for, or the closest to the source's that the encoder takes.
+
+    The old full-range formats (``yuvj…``) become the plain ones with a full-range tag. Raises UsageError.
+    """
+    offered = [
+        entry.name
+        for entry in _codec(settings.encoder).video_formats or ()
+        if not entry.name.startswith("yuvj")
+        and entry.name not in _REFUSED_FORMATS.get(settings.encoder, ())
+        and entry.components  # hardware formats have none
+    ]
+    source, source_range = _without_j(index.pix_fmt, index.color_range)
+    if settings.pix_fmt is not None:
+        target, color_range = _without_j(settings.pix_fmt, source_range)
+        if offered and target not in offered:
+            raise UsageError(
+                f"{settings.encoder} can't encode the pixel format {settings.pix_fmt}; "
+                f"it takes {', '.join(offered)}"
+            )
+    elif not offered or source in offered:
+        target, color_range = source, source_range
+    else:
+        best, _ = find_best_pix_fmt_of_list(offered, source, has_alpha=_has_alpha(source))
+        if best is None:
+            raise UsageError(f"{settings.encoder} takes no pixel format that {index.pix_fmt} can become")
+        target, color_range = best.name, source_range
+    colorspace = index.colorspace
+    if _is_rgb(target):
+        color_range, colorspace = _FULL_RANGE, _MATRIX_RGB
+    elif _is_rgb(source):
+        color_range = _LIMITED_RANGE
+        colorspace = _MATRIX_BT709 if index.height >= _HD_HEIGHT else _MATRIX_BT601
+    return Picture(index.width, index.height, target, color_range, colorspace)
+
+
+def conform(frame: av.VideoFrame, picture: Picture) -> av.VideoFrame:
+    """The frame as ``picture`` wants it; the same object if it fits already. One thread, exact rounding."""
+    source, source_range = _without_j(frame.format.name, frame.color_range)
+    same_size = (frame.width, frame.height) == (picture.width, picture.height)
+    same_range = (
+        source_range == picture.color_range or _is_rgb(source) or 0 in (source_range, picture.color_range)
+    )
+    if same_size and frame.format.name == picture.pix_fmt and same_range:
+        return frame
+    rgb_in, rgb_out = _is_rgb(source), _is_rgb(picture.pix_fmt)
+    matrix_in = picture.colorspace if rgb_in else frame.colorspace
+    matrix_out = frame.colorspace if rgb_out else picture.colorspace
+    return frame.reformat(
+        width=picture.width,
+        height=picture.height,
+        format=picture.pix_fmt,
+        src_colorspace=_SWSCALE_MATRIX.get(matrix_in, Colorspace.ITU601),
+        dst_colorspace=_SWSCALE_MATRIX.get(matrix_out, Colorspace.ITU601),
+        src_color_range=_range(source_range, rgb_in),
+        dst_color_range=_range(picture.color_range or source_range, rgb_out),
+        interpolation=_SCALING,
+        threads=1,
+    )
+
+
+def check_encoder(index: SourceIndex, settings: VideoSettings, container: str) -> list[str]:
+    """Try the encoder and the container before any work. Returns warnings, each one sentence.
+
+    Raises UsageError for an unknown encoder, an option, preset or pixel format it refuses (in its own words
+    where it has any), or a codec the container can't hold. ``container``: the muxer's name.
+    """
+
+    def encode_one() -> None:
+        encoder = open_encoder(index, settings)
+        frame = conform(av.VideoFrame(picture.width, picture.height, picture.pix_fmt), picture)
+        frame.pts, frame.time_base = index.pts[0], Fraction(*index.time_base)
+        encoder.encode(frame)
+        encoder.encode(None)
+
+    picture = choose_picture(index, settings)
+    try:
+        encode_one()
+    except av.error.FFmpegError as error:
+        raise UsageError(_refusal(settings, _words(encode_one, error))) from error
+    _check_list_options(index, settings)
+    _check_container(index, settings, container)
+    return _warnings(index, settings, picture)
+
+
+def build_identity() -> str:
+    """PyAV, FFmpeg's libraries and the processor's architecture: what a part's bytes depend on beside the
+    input and the settings."""
+    libraries = " ".join(
+        f"{name}-{'.'.join(map(str, version))}"
+        for name, version in sorted(av.library_versions.items())
+        if name in ("libavcodec", "libavformat", "libavutil", "libswscale")
+    )
+    return f"PyAV-{av.__version__} FFmpeg-{av.ffmpeg_version_info} {libraries} {platform.machine().lower()}"
+
+
+def _codec(name: str) -> av.Codec:
+    try:
+        codec = av.Codec(name, "w")
+    except (av.codec.codec.UnknownCodecError, av.error.FFmpegError, ValueError):
+        close = difflib.get_close_matches(name, sorted(av.codecs_available), n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise UsageError(f"there is no encoder {name!r} in this build{hint}") from None
+    if codec.type != "video":
+        raise UsageError(f"{name} encodes {codec.type}, not video")
+    return codec
+
+
+def _options(context: av.VideoCodecContext, index: SourceIndex, settings: VideoSettings) -> dict[str, str]:
+    known = {option.name for option in context.supported_options.private}
+    options: dict[str, str] = {}
+    if settings.crf is not None:
+        if "crf" not in known:
+            lossless = _codec(settings.encoder).lossless and not _codec(settings.encoder).lossy
+            advice = "it loses nothing" if lossless else "set its quality with --option name=value"
+            raise UsageError(f"{settings.encoder} has no --crf; {advice}")
+        options["crf"] = f"{settings.crf:g}"
+    if settings.preset is not None:
+        if "preset" not in known:
+            raise UsageError(f"{settings.encoder} has no --preset; set its speed with --option name=value")
+        options["preset"] = settings.preset
+    for name in _LIST_OPTIONS:
+        if name in known:
+            options[name] = ":".join([*_pinned(name, settings.threads), *hdr_options(name, index)])
+    for name, value in settings.options.items():
+        ours = options.get(name) if name in _LIST_OPTIONS else None
+        options[name] = f"{ours}:{value}" if ours else value
+    return {name: value for name, value in options.items() if value}
+
+
+def _pinned(name: str, threads: int) -> list[str]:
+    """What an encoder would take from the machine, and with it change the bytes."""
+    if name == "x264-params":
+        # Measured: its AVX-512 code for macroblock trees reads memory nobody wrote, so that one run in forty
+        # gave other bytes. With AVX2 it gives what SSE4.2 and AVX give, whatever the memory holds.
+        return ["asm=AVX2"] if _x264_uses_avx512() else []
+    if name == "x265-params":
+        # Frame threads follow the cores, and a comment in the stream tells the processor's features.
+        return [f"frame-threads={min(threads, 16)}", f"pools={threads}", "info=0", "log-level=warning"]
+    if name == "svtav1-params":
+        return [f"lp={min(threads, 6)}"]
+    return []
+
+
+@functools.cache
+def _x264_uses_avx512() -> bool:
+    """x264 itself is asked: it alone knows what it finds in the processor and has code for."""
+
+    def open_smallest() -> None:
+        context = av.Codec("libx264", "w").create("video")
+        context.width = context.height = 16
+        context.pix_fmt, context.time_base, context.thread_count = "yuv420p", Fraction(1, 25), 1
+        context.open()
+
+    return any("AVX512" in line for line in _heard(open_smallest, av.logging.INFO))
+
+
+def _check_opened(context: av.VideoCodecContext, settings: VideoSettings) -> None:
+    if context.options:
+        raise UsageError(f"{settings.encoder} has no option {', '.join(sorted(context.options))}")
+    if not context.flags & Flags.global_header:
+        raise UsageError("--option flags=… must begin with + or -, for it would drop flags that are needed")
+
+
+def _check_list_options(index: SourceIndex, settings: VideoSettings) -> None:
+    """Encoders only log the entries of these lists that they don't know."""
+    for name in _LIST_OPTIONS:
+        if name in settings.options:
+            said = _heard(lambda: open_encoder(index, settings), av.logging.WARNING)
+            unknown = [line for line in said if _UNKNOWN_ENTRY.search(line)]
+            if unknown:
+                raise UsageError(
+                    f"{settings.encoder} refuses --option {name}={settings.options[name]}: {unknown[0]}"
+                )
+
+
+def _check_container(index: SourceIndex, settings: VideoSettings, container: str) -> None:
+    def write_header() -> None:
+        with io.BytesIO() as file, av.open(file, "w", format=container) as output:
+            stream = cast(VideoStream, output.add_stream(settings.encoder, rate=_frame_rate(index, settings)))
+            configure_encoder(stream.codec_context, index, settings)
+            stream.time_base = Fraction(*index.time_base)
+            output.start_encoding()
+
+    refusal = f"{container} can't hold what {settings.encoder} makes"
+    try:
+        write_header()
+    except av.error.FFmpegError as error:
+        raise UsageError(f"{refusal}: {_words(write_header, error)}") from error
+    except ValueError as error:  # PyAV's own, when the container has no name for the codec
+        raise UsageError(refusal) from error
+
+
+def _warnings(index: SourceIndex, settings: VideoSettings, picture: Picture) -> list[str]:
+    warnings = []
+    codec = _codec(settings.encoder)
+    known = {option.name for option in codec.create("video").supported_options.private}
+    if "b" in settings.options:
+        warnings.append(
+            "an average bitrate is kept within each part only: measured, the file comes out 4 to 31 % "
+            "smaller than asked and its worst pictures are worse; --crf has neither fault"
+        )
+    elif codec.lossy and not codec.lossless and not codec.intra_only and "crf" not in known:
+        warnings.append(
+            f"{settings.encoder} has no constant quality; its default bitrate may be low: see --option b=…"
+        )
+    if _has_alpha(index.pix_fmt) and not _has_alpha(picture.pix_fmt):
+        warnings.append(f"transparency is lost: {picture.pix_fmt} has none")
+    has_hdr = index.mastering_display is not None or index.content_light is not None
+    if has_hdr and not any(hdr_options(name, index) for name in _LIST_OPTIONS if name in known):
+        warnings.append(
+            f"the HDR mastering data is not carried over: {settings.encoder} has no option for it"
+        )
+    return warnings
+
+
+def _refusal(settings: VideoSettings, words: str) -> str:
+    asked = [f"--crf {settings.crf:g}"] if settings.crf is not None else []
+    asked += [f"--preset {settings.preset}"] if settings.preset is not None else []
+    asked += [f"--pix-fmt {settings.pix_fmt}"] if settings.pix_fmt is not None else []
+    asked += [f"--option {name}={value}" for name, value in settings.options.items()]
+    hint = "; --pix-fmt yuv444p takes any size" if "not divisible" in words else ""
+    return f"{settings.encoder} refuses {' '.join(asked) or 'this video'}: {words}{hint}"
+
+
+def _words(action: Callable[[], object], failure: av.error.FFmpegError) -> str:
+    """What the encoder itself says about ``failure``, heard by doing ``action`` once more; else FFmpeg's
+    word for the error."""
+    return "; ".join(_heard(action, av.logging.ERROR)) or str(failure.strerror)
+
+
+def _heard(action: Callable[[], object], level: int) -> list[str]:
+    """What FFmpeg logs while ``action`` runs or fails, each line once.
+
+    For checks only: PyAV's log callback takes the interpreter's lock, which no thread of an encoder at work
+    should wait for.
+    """
+    before, skipped = av.logging.get_level(), av.logging.get_skip_repeated()
+    av.logging.set_level(level)
+    av.logging.set_skip_repeated(False)
+    try:
+        with av.logging.Capture() as log:
+            action()
+    except av.error.FFmpegError:
+        pass
+    finally:
+        av.logging.set_level(before)
+        av.logging.set_skip_repeated(skipped)
+    lines = (text.strip().rstrip(".") for _, _, text in log)
+    return list(dict.fromkeys(line for line in lines if line))
+
+
+def _frame_rate(index: SourceIndex, settings: VideoSettings) -> Fraction:
+    """A hint for rate control and for encoders that need one; frames carry their own times."""
+    span = (index.pts[-1] - index.pts[0]) * Fraction(*index.time_base)
+    rate = Fraction(index.frames - 1) / span if span > 0 else Fraction(25)
+    if index.frame_rate is not None and index.frame_rate[0] > 0:
+        rate = Fraction(*index.frame_rate)
+    return min(rate, Fraction(_FRAME_RATE_MAX.get(settings.encoder, 1_000_000)))
+
+
+def _without_j(pix_fmt: str, color_range: int) -> tuple[str, int]:
+    return (f"yuv{pix_fmt[4:]}", _FULL_RANGE) if pix_fmt.startswith("yuvj") else (pix_fmt, color_range)
+
+
+def _range(color_range: int, is_rgb: bool) -> int:
+    if is_rgb:
+        return ColorRange.JPEG
+    return color_range or ColorRange.MPEG
+
+
+def _is_rgb(pix_fmt: str) -> bool:
+    return av.VideoFormat(pix_fmt).is_rgb or pix_fmt == "pal8"
+
+
+def _has_alpha(pix_fmt: str) -> bool:
+    return pix_fmt == "pal8" or any(part.is_alpha for part in av.VideoFormat(pix_fmt).components)

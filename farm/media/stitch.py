@@ -1,0 +1,295 @@
+"""Joins the parts, and the sound and other streams of the input, into the output; no video is encoded again.
+
+How it works:
+1. Every part is read and checked whole (farm.media.survey). Nothing is written before that.
+2. The encoder, opened as for a part, is the template of the video stream; its header must be the parts'.
+3. Presentation times are the source's own; decoding times and durations follow from them (Timeline).
+4. All streams are written in order of decoding time, from one reader each: memory does not grow with the job.
+
+Times are shifted only where the container can't hold them (before zero), and then all streams alike.
+"""
+
+from __future__ import annotations
+
+import errno
+import heapq
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from fractions import Fraction
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import av
+from av.container import OutputContainer
+from av.stream import Disposition, Stream
+from av.video.stream import VideoStream
+
+from farm.errors import OutputError, VerificationError
+from farm.facts import StitchFacts
+from farm.media.carry import Carrier, copy_tags, open_carriers
+from farm.media.encode import configure_encoder
+from farm.media.streams import MILLISECOND_CONTAINERS, StreamPlan, container_name, open_source, plan_streams
+from farm.media.survey import DamagedPart as DamagedPart
+from farm.media.survey import Timeline, read_packets, survey_parts
+from farm.settings import JobSettings
+from farm.source import SourceIndex
+
+if TYPE_CHECKING:  # PyAV has it in its stubs only
+    from av.container.core import Chapter
+
+#: The survey's share of the progress, which runs from 0 to 1.
+_SURVEY_SHARE = 0.3
+_PROGRESS_PACKETS = 256
+#: A finer clock than this is made coarser where that loses nothing: durations in mp4 have 32 bits.
+_FINE_TICKS_PER_SECOND = 1_000_000
+_TIMESCALE_MIN, _TIMESCALE_MAX = 10_000, (1 << 31) - 1
+#: Codecs whose own header tells the shape of the pixels.
+_SHAPED_CODECS = frozenset({"h264", "hevc", "mpeg4", "mpeg2video", "ffv1"})
+_Timed: TypeAlias = "tuple[float, av.Packet[Stream]]"
+
+
+class _Source(NamedTuple):
+    """What the output takes over from the input besides its streams."""
+
+    tags: dict[str, str]
+    chapters: list[Chapter]
+    video_tags: dict[str, str]
+    video_disposition: int
+    last_duration: int
+
+
+def stitch(
+    index: SourceIndex,
+    settings: JobSettings,
+    settings_hash: str,
+    parts: Sequence[Path],
+    output: Path,
+    on_progress: Callable[[float], None],
+) -> StitchFacts:
+    """Write ``output`` from the part files of the whole job, in their order, and sync it to disk.
+
+    The container is ``settings.container``, whatever the file's name; a file that is there is overwritten,
+    and none is left after an error. ``on_progress`` hears fractions from 0 to 1 that never fall.
+
+    Raises DamagedPart for a part that must be rendered again, VerificationError if the parts don't make up
+    the job, OutputError if the output can't be written, InputError if the input is gone, UsageError if the
+    container can't hold the video's times.
+    """
+    plan = plan_streams(Path(index.path), index, settings.container, settings.audio)
+    source = _read_source(index)
+    survey = survey_parts(
+        index,
+        settings_hash,
+        parts,
+        source.last_duration,
+        lambda done: on_progress(_SURVEY_SHARE * done / len(parts)),
+    )
+    timeline = survey.timeline
+    try:
+        with ExitStack() as stack:
+            options = _muxer_options(index, settings.container)
+            muxer = stack.enter_context(_open_output(output, settings.container, options))
+            video = _add_video(muxer, index, settings, source)
+            carriers = open_carriers(plan, Path(index.path), muxer, stack)
+            shift = _shift(index, settings.container, timeline, carriers)
+            muxer.metadata.update(source.tags)
+            muxer.set_chapters([_moved(chapter, shift) for chapter in source.chapters])
+            muxer.start_encoding()
+            if (video.codec_context.extradata or b"") != survey.extradata:
+                raise VerificationError(
+                    f"the parts were encoded by another {settings.video.encoder} than the one here: their "
+                    "headers differ, and the output could not be decoded"
+                )
+            queues = [_carried_packets(carrier, shift) for carrier in carriers]
+            queues.append(_video_packets(parts, index, timeline, shift, video, on_progress))
+            for _, packet in heapq.merge(*queues, key=itemgetter(0)):
+                muxer.mux(packet)
+        _sync(output)
+        output_bytes = output.stat().st_size
+    except BaseException as error:
+        with suppress(OSError):
+            output.unlink(missing_ok=True)
+        if isinstance(error, (av.error.FFmpegError, OSError)):
+            raise _unwritable(output, settings.container, error) from error
+        raise
+    on_progress(1.0)
+    return StitchFacts(
+        frames=len(timeline.pts),
+        output_bytes=output_bytes,
+        shift_seconds=shift.as_integer_ratio(),
+        lost_pts=survey.lost_pts,
+        streams=_stream_words(plan, carriers),
+        carried=tuple(carrier.choice.kind for carrier in carriers if carrier.first_seconds is not None),
+        warnings=_warnings(index, settings, survey.lost_pts, shift),
+    )
+
+
+def _read_source(index: SourceIndex) -> _Source:
+    with open_source(Path(index.path)) as source:
+        stream = source.streams[index.stream]
+        return _Source(
+            tags=copy_tags(source.metadata),
+            chapters=source.chapters(),
+            video_tags=copy_tags(stream.metadata),
+            video_disposition=int(stream.disposition),
+            last_duration=_last_duration(index, stream),
+        )
+
+
+def _last_duration(index: SourceIndex, stream: Stream) -> int:
+    """Of the last frame, in ticks: until the stream's end if the container's word for that is plausible, else
+    as long as the frame before."""
+    gaps = [after - before for before, after in zip(index.pts[:-1], index.pts[1:], strict=True)]
+    if stream.duration:
+        rest = (stream.start_time or 0) + stream.duration - index.pts[-1]
+        if 0 < rest <= 2 * max(gaps, default=rest):
+            return rest
+    if gaps:
+        return gaps[-1]
+    rate = index.frame_rate or (25, 1)
+    return max(1, round(1 / (Fraction(*rate) * Fraction(*index.time_base))))
+
+
+def _muxer_options(index: SourceIndex, container: str) -> dict[str, str]:
+    """For mp4 and mov: a clock that holds every time exactly, for the track and for its start (which would
+    else be rounded to a millisecond)."""
+    if container in MILLISECOND_CONTAINERS:
+        return {}
+    tick = Fraction(*index.time_base)
+    if 1 / tick > _FINE_TICKS_PER_SECOND:
+        tick *= math.gcd(*index.pts) or 1
+    timescale = tick.denominator
+    while timescale < _TIMESCALE_MIN:
+        timescale *= 2
+    timescale = min(timescale, _TIMESCALE_MAX)
+    return {"video_track_timescale": str(timescale), "movie_timescale": str(timescale)}
+
+
+@contextmanager
+def _open_output(path: Path, container: str, options: dict[str, str]) -> Iterator[OutputContainer]:
+    output = av.open(f"file:{path.absolute()}", "w", format=container, container_options=options)
+    try:
+        yield output
+    except BaseException:
+        # A full disk is reported again on closing, which must not hide the first report.
+        with suppress(av.error.FFmpegError, OSError):
+            output.close()
+        raise
+    output.close()
+
+
+def _add_video(
+    muxer: OutputContainer, index: SourceIndex, settings: JobSettings, source: _Source
+) -> VideoStream:
+    rate = Fraction(*index.frame_rate) if index.frame_rate else None
+    stream = muxer.add_stream(settings.video.encoder, rate=rate)
+    assert isinstance(stream, VideoStream)
+    configure_encoder(stream.codec_context, index, settings.video)
+    if settings.container not in MILLISECOND_CONTAINERS and stream.codec.canonical_name == "hevc":
+        stream.codec_context.codec_tag = "hvc1"  # parameter sets in the header only; Apple plays no other
+    stream.time_base = Fraction(*index.time_base)
+    stream.metadata.update(source.video_tags)
+    stream.disposition = Disposition(source.video_disposition)
+    if index.display_matrix:
+        stream.set_display_matrix(index.display_matrix)
+    return stream
+
+
+def _shift(index: SourceIndex, container: str, timeline: Timeline, carriers: Sequence[Carrier]) -> Fraction:
+    """Seconds to move all streams by: what the earliest one to be seen or heard lies before zero."""
+    tick = Fraction(*index.time_base)
+    starts = [carrier.first_seconds for carrier in carriers if carrier.first_seconds is not None]
+    earliest = min(Fraction(0), timeline.pts[0] * tick, *starts)
+    unit = Fraction(1, 1000) if container in MILLISECOND_CONTAINERS else tick
+    return math.ceil(-earliest / unit) * unit
+
+
+def _moved(chapter: Chapter, shift: Fraction) -> Chapter:
+    ticks = round(shift / (chapter["time_base"] or Fraction(1)))
+    return {**chapter, "start": chapter["start"] + ticks, "end": chapter["end"] + ticks}
+
+
+def _video_packets(
+    parts: Sequence[Path],
+    index: SourceIndex,
+    timeline: Timeline,
+    shift: Fraction,
+    stream: VideoStream,
+    on_progress: Callable[[float], None],
+) -> Iterator[_Timed]:
+    time_base = Fraction(*index.time_base)
+    seconds_per_tick = float(time_base)
+    ticks = round(shift / time_base)
+    number = 0
+    for part, path in enumerate(parts):
+        for found in read_packets(part, path):
+            packet: av.Packet[Stream] = av.Packet(found.data)
+            packet.stream = stream
+            packet.time_base = time_base
+            packet.pts = found.pts + ticks
+            packet.dts = timeline.dts(number) + ticks
+            packet.duration = timeline.duration(found.pts)
+            packet.is_keyframe = found.key
+            yield packet.dts * seconds_per_tick, packet
+            number += 1
+            if number % _PROGRESS_PACKETS == 0:
+                on_progress(_SURVEY_SHARE + (1 - _SURVEY_SHARE) * number / len(timeline.pts))
+
+
+def _carried_packets(carrier: Carrier, shift: Fraction) -> Iterator[_Timed]:
+    for packet in carrier.packets(shift):
+        yield (packet.dts or 0) * float(packet.time_base), packet
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _unwritable(output: Path, container: str, error: Exception) -> OutputError:
+    reason = getattr(error, "strerror", None) or str(error)
+    if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+        return OutputError(
+            f"{output} can't be written, the disk is full: free some space and resume; the rendered parts "
+            "are kept"
+        )
+    if isinstance(error, OSError):
+        return OutputError(f"{output} can't be written: {reason}")
+    return OutputError(f"{container_name(container)} can't hold these streams: {reason}")
+
+
+def _stream_words(plan: StreamPlan, carriers: Sequence[Carrier]) -> tuple[str, ...]:
+    carried = {carrier.choice.index: carrier.words for carrier in carriers}
+    return tuple(
+        choice.words
+        if choice.action == "skip"
+        else carried.get(choice.index, f"{choice.kind} #{choice.index}: left out (it is empty)")
+        for choice in plan.choices
+    )
+
+
+def _warnings(
+    index: SourceIndex, settings: JobSettings, lost_pts: Sequence[int], shift: Fraction
+) -> tuple[str, ...]:
+    warnings = []
+    shape = index.sample_aspect_ratio or (1, 1)
+    codec = av.Codec(settings.video.encoder, "w").canonical_name
+    if shape[0] != shape[1] and settings.container in MILLISECOND_CONTAINERS and codec not in _SHAPED_CODECS:
+        warnings.append(
+            f"the shape of the pixels, {shape[0]}:{shape[1]}, is lost: {codec} doesn't carry it, and neither "
+            f"does {container_name(settings.container)} as PyAV writes it; an .mp4 does"
+        )
+    if lost_pts:
+        seconds = float(lost_pts[0] * Fraction(*index.time_base))
+        warnings.append(
+            f"{len(lost_pts)} of {index.frames} frames could not be decoded and are missing, the first at "
+            f"{seconds:.3f} s"
+        )
+    if shift:
+        warnings.append(
+            f"all times are {float(shift):.3f} s later than in the input, where some lie before zero"
+        )
+    return tuple(warnings)

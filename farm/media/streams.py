@@ -1,0 +1,215 @@
+"""What becomes of every stream beside the video that is rendered: copied, encoded, converted, attached or
+left out, each with its reason in words. Decided once for the whole job, before any work.
+
+Rules of this file:
+- sound is never touched per part: it is copied whole where the container takes it, else encoded once;
+- nothing is left out in silence: a choice that isn't a plain copy says why;
+- whatever can be told from the input alone is refused here, not at the stitch.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal
+
+import av
+import msgspec
+from av.stream import Disposition, Stream
+
+from farm.errors import InputError, UsageError
+from farm.source import SourceIndex
+
+Action = Literal["copy", "encode", "convert", "attach", "skip"]
+
+#: Muxers whose clock ticks in milliseconds (measured: frames closer than that fall together).
+MILLISECOND_CONTAINERS = frozenset({"matroska", "webm"})
+_NAMES = {"matroska": "mkv"}
+_PCM = frozenset(f"pcm_{kind}" for kind in ("u8", "s8", "s16le", "s16be", "s24le", "s24be", "s32le", "s32be"))
+_PCM_FLOAT = frozenset({"pcm_f32le", "pcm_f32be", "pcm_f64le", "pcm_f64be"})
+#: Only what players of the format can be expected to play; PCM in mp4 is legal and hardly anywhere heard.
+_AUDIO_COPIED = {
+    "mp4": frozenset({"aac", "ac3", "eac3", "alac", "dts", "flac", "mp2", "mp3", "opus"}),
+    "mov": frozenset({"aac", "ac3", "eac3", "alac", "mp3", "pcm_mulaw", "pcm_alaw"}) | _PCM | _PCM_FLOAT,
+    "matroska": frozenset({"aac", "ac3", "eac3", "alac", "dts", "flac", "mp2", "mp3", "opus", "vorbis"})
+    | frozenset({"truehd", "mlp", "tta", "wavpack", "pcm_f32le", "pcm_f64le"})
+    | (_PCM - {"pcm_s8"}),
+    "webm": frozenset({"opus", "vorbis"}),
+}
+_AUDIO_ENCODER = {"mp4": "aac", "mov": "aac", "matroska": "libopus", "webm": "libopus"}
+_SUBTITLES_COPIED = {
+    "mp4": frozenset({"mov_text"}),
+    "mov": frozenset({"mov_text"}),
+    "matroska": frozenset({"subrip", "ass", "ssa", "text", "webvtt"})
+    | frozenset({"hdmv_pgs_subtitle", "dvb_subtitle", "dvd_subtitle"}),
+    "webm": frozenset({"webvtt"}),
+}
+_SUBTITLES_CONVERTED = {
+    ("subrip", "mp4"): "mov_text",
+    ("subrip", "mov"): "mov_text",
+    ("mov_text", "matroska"): "subrip",
+}
+_COVER_COPIED = {"mp4": frozenset({"mjpeg", "png", "bmp"})}
+_COVER_TYPES = {"mjpeg": ("cover.jpg", "image/jpeg"), "png": ("cover.png", "image/png")}
+
+
+class StreamChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of one stream of the input."""
+
+    index: int  #: within the input
+    kind: str  #: audio, subtitle, cover, video, data, attachment, unknown
+    codec: str
+    action: Action
+    target: str = ""  #: the encoder, codec or file name it becomes, for encode, convert and attach
+    media_type: str = ""  #: of an attachment
+    reason: str = ""  #: why it isn't simply copied
+    language: str = ""
+
+    @property
+    def words(self) -> str:
+        """One line for people: ``audio #1 (aac, eng): copied``."""
+        what = {"copy": "copied", "skip": "left out", "attach": "attached"}.get(
+            self.action, f"{self.action}{'d' if self.action.endswith('e') else 'ed'} to {self.target}"
+        )
+        details = ", ".join(part for part in (self.codec, self.language) if part)
+        reason = f" ({self.reason})" if self.reason else ""
+        return f"{self.kind} #{self.index} ({details}): {what}{reason}"
+
+
+class StreamPlan(msgspec.Struct, frozen=True, kw_only=True):
+    container: str  #: the muxer's name
+    choices: tuple[StreamChoice, ...]  #: in the input's order, without the video that is rendered
+
+    @property
+    def carried(self) -> tuple[StreamChoice, ...]:
+        """Those that end up in the output."""
+        return tuple(choice for choice in self.choices if choice.action != "skip")
+
+
+def plan_streams(
+    path: Path, index: SourceIndex, container: str, audio: Literal["auto", "none"] = "auto"
+) -> StreamPlan:
+    """Decide on every stream of ``path`` but ``index.stream``; ``container`` is the muxer's name.
+
+    Raises InputError if the file can't be opened, UsageError if the container can't hold the video's times.
+    """
+    check_timing(index, container)
+    with open_source(path) as source:
+        choices = tuple(
+            _choose(stream, container, audio) for stream in source.streams if stream.index != index.stream
+        )
+    return StreamPlan(container=container, choices=choices)
+
+
+def check_timing(index: SourceIndex, container: str) -> None:
+    """Raises UsageError if two frames would get the same time in ``container``."""
+    if container not in MILLISECOND_CONTAINERS:
+        return
+    per_tick = Fraction(*index.time_base) * 1000
+    shown = [round(pts * per_tick) for pts in index.pts]
+    for frame, (before, after) in enumerate(pairwise(shown)):
+        if after <= before:
+            raise UsageError(
+                f"frames {frame} and {frame + 1} of {index.path} are less than a millisecond apart, which "
+                f"{container_name(container)} can't tell: write an .mp4 or .mov"
+            )
+
+
+def open_source(path: Path) -> av.container.InputContainer:
+    """The input, opened so that no path is taken for a URL and no tag's encoding stops the job.
+
+    Raises InputError.
+    """
+    try:
+        return av.open(f"file:{path.absolute()}", metadata_errors="replace")
+    except (av.error.FFmpegError, OSError) as error:
+        raise InputError(f"{path} can't be read any more: {error.strerror}") from error
+
+
+def container_name(container: str) -> str:
+    """The name people use for a muxer's name."""
+    return _NAMES.get(container, container)
+
+
+def codec_name(stream: Stream) -> str:
+    """The codec's own name, whichever decoder would be used; empty if FFmpeg has none."""
+    if stream.codec_context is not None:
+        return stream.codec_context.codec.canonical_name
+    return (stream.name or "") if stream.type == "data" else ""
+
+
+def _choose(stream: Stream, container: str, audio: Literal["auto", "none"]) -> StreamChoice:
+    kind = "cover" if stream.disposition & Disposition.attached_pic else stream.type
+    found = StreamChoice(
+        index=stream.index,
+        kind=kind,
+        codec=codec_name(stream),
+        action="skip",
+        language=(stream.language or "").removeprefix("und"),
+    )
+    if kind == "audio":
+        return _choose_audio(found, stream, container, audio)
+    if kind == "subtitle":
+        return _choose_subtitle(found, container)
+    if kind == "cover":
+        return _choose_cover(found, container)
+    if kind == "attachment":
+        return _choose_attachment(found, stream, container)
+    if kind == "video":
+        return _with(found, reason="one video is rendered a job")
+    return _with(found, reason=f"{kind} streams are not carried over")
+
+
+def _choose_audio(
+    found: StreamChoice, stream: Stream, container: str, audio: Literal["auto", "none"]
+) -> StreamChoice:
+    if audio == "none":
+        return _with(found, reason="no audio was asked for")
+    if not found.codec:
+        return _with(found, reason="its codec is unknown to this build")
+    if found.codec in _AUDIO_COPIED[container]:
+        return _with(found, action="copy")
+    reason = f"{container_name(container)} can't hold {found.codec}"
+    if stream.codec_context is None:
+        return _with(found, reason=f"{reason}, and this build can't decode it")
+    return _with(found, action="encode", target=_AUDIO_ENCODER[container], reason=reason)
+
+
+def _choose_subtitle(found: StreamChoice, container: str) -> StreamChoice:
+    if found.codec in _SUBTITLES_COPIED[container]:
+        return _with(found, action="copy")
+    reason = f"{container_name(container)} can't hold {found.codec or 'them'}"
+    target = _SUBTITLES_CONVERTED.get((found.codec, container))
+    if target is None:
+        return _with(found, reason=reason)
+    return _with(found, action="convert", target=target, reason=reason)
+
+
+def _choose_cover(found: StreamChoice, container: str) -> StreamChoice:
+    if found.codec in _COVER_COPIED.get(container, ()):
+        return _with(found, action="copy")
+    if container == "matroska" and found.codec in _COVER_TYPES:
+        name, media_type = _COVER_TYPES[found.codec]
+        return _with(found, action="attach", target=name, media_type=media_type)
+    return _with(found, reason=f"{container_name(container)} can't hold it as a cover")
+
+
+def _choose_attachment(found: StreamChoice, stream: Stream, container: str) -> StreamChoice:
+    if container != "matroska":
+        return _with(found, reason=f"{container_name(container)} has no attachments")
+    name, media_type = stream.metadata.get("filename"), stream.metadata.get("mimetype")
+    if not name or not media_type:
+        return _with(found, reason="it has no name or type")
+    return _with(found, action="attach", target=name, media_type=media_type)
+
+
+def _with(
+    found: StreamChoice,
+    *,
+    action: Action = "skip",
+    target: str = "",
+    media_type: str = "",
+    reason: str = "",
+) -> StreamChoice:
+    return msgspec.structs.replace(found, action=action, target=target, media_type=media_type, reason=reason)

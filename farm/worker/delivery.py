@@ -1,0 +1,132 @@
+"""The delivery thread: takes rendered parts to the store beside the rendering.
+
+A part goes from the spool to the store by rename, under a name no other attempt uses, and only then is the
+relay told. At most WAITING_PARTS are rendered and not acknowledged: the renderer waits for room before it
+begins another. A part that is of no use any more when its turn comes is dropped. One that can't be moved, for
+want of space or rights, is a failure of its claim.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from farm.messages import Deliver, Delivered, NotClaimant
+from farm.parts import PartFacts
+from farm.store import part_file_name
+from farm.worker.channel import Channel, ChannelClosed
+from farm.worker.log import Log
+from farm.worker.orders import HeldClaim, Orders
+
+WAITING_PARTS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A part in the spool."""
+
+    claim: HeldClaim
+    facts: PartFacts
+    path: Path
+    render_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a part could not be rendered or delivered; ``kind`` as in ``farm.messages.Fail``."""
+
+    part: int
+    kind: str
+    message: str
+
+
+class Deliveries:
+    def __init__(self, channel: Channel, orders: Orders, store: Path, log: Log) -> None:
+        self._channel = channel
+        self._orders = orders
+        self._store = store
+        self._log = log
+        self._queue: queue.SimpleQueue[Rendered] = queue.SimpleQueue()
+        self._waiting = 0  # handed over and not yet done with; guarded by orders.changed
+        self._failure: Failure | None = None
+        self._thread = threading.Thread(target=self._run, name="delivery", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def put(self, rendered: Rendered) -> None:
+        with self._orders.changed:
+            self._waiting += 1
+        self._queue.put(rendered)
+
+    @property
+    def failed(self) -> bool:
+        return self._failure is not None
+
+    def take_failure(self) -> Failure | None:
+        failure, self._failure = self._failure, None
+        return failure
+
+    def wait_room(self) -> None:
+        """Wait until another part may be rendered. Raises ChannelClosed."""
+        self._orders.wait(lambda: self._waiting < WAITING_PARTS or self._orders.cut_off)
+
+    def wait_idle(self) -> None:
+        """Wait until every part handed over was acknowledged, dropped or failed. Raises ChannelClosed."""
+        self._orders.wait(lambda: self._waiting == 0 or self._orders.cut_off)
+
+    def _run(self) -> None:
+        while True:
+            rendered = self._queue.get()
+            try:
+                self._deliver(rendered)
+            except ChannelClosed:
+                return
+            except OSError as error:
+                header = rendered.facts.header
+                self._failure = Failure(
+                    header.part, "error", f"the part can't be put into the store: {error}"
+                )
+                self._log.line(f"part {header.part}: {self._failure.message}")
+            finally:
+                with self._orders.changed:
+                    self._waiting -= 1
+                    self._orders.changed.notify_all()
+
+    def _deliver(self, rendered: Rendered) -> None:
+        claim, facts = rendered.claim, rendered.facts
+        part = facts.header.part
+        if self._orders.cut_off:
+            return  # what is in the spool stays there
+        if not claim.wants(facts.header.start, facts.header.stop):
+            rendered.path.unlink(missing_ok=True)
+            self._log.line(f"part {part}: dropped, {claim.why or 'outside the claim by now'}")
+            return
+        name = part_file_name(part, claim.token)
+        rendered.path.replace(self._store / name)
+        answer = self._channel.ask(
+            Deliver(
+                token=claim.token,
+                part=part,
+                file=name,
+                frames=facts.footer.frames,
+                size_bytes=facts.size_bytes,
+                sha256=facts.sha256,
+                render_seconds=rendered.render_seconds,
+                first_frame_crc=facts.footer.first_frame_crc,
+                next_frame_crc=facts.footer.next_frame_crc,
+                lost_frames=facts.footer.lost_frames,
+                linear=claim.linear,
+            )
+        )
+        match answer:
+            case Delivered(frames=frames):
+                claim.delivered_bytes += facts.size_bytes
+                credit = f"{frames} frames credited" if frames else "acknowledged, someone else's copy counts"
+                self._log.line(f"part {part}: delivered, {credit}")
+            case NotClaimant():
+                self._log.line(f"part {part}: not taken, {claim.why}")
+            case _:
+                self._log.line(f"part {part}: not taken")

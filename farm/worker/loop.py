@@ -1,0 +1,326 @@
+"""The life of a worker: join, then claim, render and deliver, until there is no more work.
+
+Four threads. This one renders; ``channel`` reads answers, ``heartbeat`` says we live, ``delivery`` takes
+parts to the store. They meet in ``Orders``, which knows what the relay wants, as last heard.
+
+What ends what (DESIGN.md §4 and §6):
+- a claim that is not live any more, or a part wholly outside ``[next, stop)``: the part in progress is
+  dropped at its next frame;
+- hold: between parts, until it is lifted;
+- drain: the part in progress is finished and delivered, the rest released, and the worker leaves;
+- *not claimant* for anything: that claim is dropped, and the next one is asked for;
+- a part that can't be rendered: what was rendered before it is delivered, then the claim is failed;
+- a message that the relay refuses: that is our own fault, so the worker leaves;
+- no connection, or no answer for three leases: the worker ends. Rendered parts stay in its spool.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from farm.clock import Clock
+from farm.frames import PartGrid
+from farm.messages import (
+    AnyAnswer,
+    AnyRequest,
+    Claim,
+    Complete,
+    Completed,
+    Fail,
+    Finished,
+    Join,
+    Leave,
+    Parked,
+    Refused,
+    Release,
+    Welcome,
+)
+from farm.parts import PartFacts
+from farm.worker.channel import Channel, ChannelClosed
+from farm.worker.delivery import Deliveries, Failure, Rendered
+from farm.worker.heartbeat import Heartbeats
+from farm.worker.log import Log, file_safe
+from farm.worker.orders import HeldClaim, Orders
+from farm.worker.spec import WorkerSpec
+from farm.worker.throttle import Throttle
+
+#: How long a worker that says good-bye waits for the answer.
+BYE_SECONDS = 2.0
+
+
+class Progress(Protocol):
+    """What a renderer reports while it works on a part."""
+
+    def decoded(self) -> None:
+        """A frame was decoded, whether it is used or not."""
+        ...
+
+    def before_frame(self, frame: int) -> None:
+        """Frame ``frame`` of the job is about to be encoded. Takes its time where a cap says so; raises
+        PartAborted if the part is of no use any more."""
+        ...
+
+
+class Renderer(Protocol):
+    """farm.media.render.PartRenderer, or a test's. An exception's ``kind`` is passed on to the relay."""
+
+    def render(self, part: int, start: int, stop: int, path: Path, progress: Progress) -> PartFacts: ...
+
+    def close(self) -> None: ...
+
+
+class PartAborted(Exception):
+    """The part in progress is of no use any more."""
+
+
+class RelayRefused(Exception):
+    """The relay did not take a message of ours."""
+
+
+class WorkerLoop:
+    """``renderer(linear)`` opens a renderer; ``sock`` is the worker's end of its connection."""
+
+    def __init__(
+        self,
+        spec: WorkerSpec,
+        sock: socket.socket,
+        renderer: Callable[[bool], Renderer],
+        log: Log,
+        clock: Clock,
+    ) -> None:
+        self._spec = spec
+        self._grid = PartGrid(spec.cuts)
+        self._open_renderer = renderer
+        self._log = log
+        self._clock = clock
+        self.orders = Orders(clock)
+        self._channel = Channel(sock, self.orders.heard, self.orders.closed)
+        self._deliveries = Deliveries(self._channel, self.orders, spec.store_dir, log)
+        self._throttle = Throttle(spec.profile.fps_cap, clock, self._sleep)
+        self._renderer: Renderer | None = None
+        self._renderer_linear = False
+        self._in_hand: tuple[HeldClaim, int, int] | None = None  # claim, start and stop of the part
+
+    def run(self) -> int:
+        """The whole life; returns the process's exit code: 0 after a good-bye or at the engine's wish."""
+        self._channel.start()
+        heartbeats: Heartbeats | None = None
+        code = 0
+        try:
+            heartbeats = self._join()
+            self._deliveries.start()
+            while (claim := self._claim()) is not None:
+                self._work(claim)
+            self._leave("drained" if self.orders.drain else "no more work")
+        except RelayRefused as refusal:
+            self._log.line(f"the relay refused: {refusal}")
+            self._leave(f"refused: {refusal}")
+            code = 1
+        except ChannelClosed as closed:
+            self._log.line(f"end: {closed}")
+        finally:
+            if heartbeats is not None:
+                heartbeats.stop()
+            self._channel.close("the worker ends")
+            self._drop_renderer()
+        return code
+
+    # --- talking
+
+    def _ask(self, request: AnyRequest) -> AnyAnswer:
+        answer = self._channel.ask(request)
+        if isinstance(answer, Refused):
+            raise RelayRefused(self.orders.refused)
+        return answer
+
+    def _join(self) -> Heartbeats:
+        profile = self._spec.profile
+        welcome = self._ask(
+            Join(
+                worker=profile.name,
+                pid=os.getpid(),
+                build=self._spec.build,
+                fps_cap=profile.fps_cap,
+                overhead_seconds=profile.overhead_seconds,
+            )
+        )
+        if not isinstance(welcome, Welcome):
+            raise RelayRefused(f"{type(welcome).__name__} instead of a welcome")
+        self._log.line(f"joined, epoch {welcome.epoch}")
+        heartbeats = Heartbeats(
+            self._channel,
+            self.orders,
+            self._clock.now,
+            heartbeat_seconds=welcome.heartbeat_seconds,
+            lease_seconds=welcome.lease_seconds,
+        )
+        heartbeats.start()
+        return heartbeats
+
+    def _claim(self) -> HeldClaim | None:
+        """The next claim, waited for if there is none now. None: leave."""
+        orders = self.orders
+        claim = orders.take_grant()
+        if claim is not None:
+            return claim
+        if orders.leaving or orders.finished:
+            return None
+        answer = self._ask(Claim())
+        if isinstance(answer, Parked):
+            self._log.line(f"parked: {answer.why}")
+        elif isinstance(answer, Finished):
+            self._log.line(f"finished: {answer.why}")
+        orders.wait(lambda: orders.has_grant or orders.leaving or orders.finished)
+        return orders.take_grant()
+
+    def _leave(self, reason: str) -> None:
+        self._log.line(f"leave: {reason}")
+        with contextlib.suppress(ChannelClosed, TimeoutError):  # we go anyway
+            self._channel.ask(Leave(reason=reason), BYE_SECONDS)
+
+    # --- one claim
+
+    def _work(self, claim: HeldClaim) -> None:
+        self._log.begin(claim.token)
+        linear = ", read from the start" if claim.linear else ""
+        self._log.line(
+            f"{self._spec.name} claims {claim.token}: frames [{claim.start}, {claim.stop}){linear}"
+        )
+        try:
+            self._wait_overhead(claim)
+            while self._work_round(claim):
+                pass
+            self._log.line(f"{claim.token} is over: {claim.why or 'nothing left to do'}")
+        finally:
+            self._log.end()
+
+    def _wait_overhead(self, claim: HeldClaim) -> None:
+        """Counted from the grant's arrival, so that time spent elsewhere is not added to it."""
+        work_at = claim.granted_at + self._spec.profile.overhead_seconds
+        self.orders.wait(lambda: not claim.live or self.orders.leaving, work_at)
+        self._throttle.begin(work_at)
+
+    def _work_round(self, claim: HeldClaim) -> bool:
+        """Render and deliver what the claim wants now, then tell the relay; whether the claim goes on."""
+        failure = self._render_parts(claim)
+        self._deliveries.wait_idle()
+        failure = self._deliveries.take_failure() or failure
+        if self.orders.refused:
+            raise RelayRefused(self.orders.refused)
+        if not claim.live:
+            return False
+        if failure is not None:
+            self._ask(Fail(token=claim.token, part=failure.part, kind=failure.kind, message=failure.message))
+            return False
+        if not self.orders.drain or claim.next_part(self._grid) is None:
+            answer = self._ask(Complete(token=claim.token))
+            if not isinstance(answer, Completed) or answer.done:
+                return False
+            self._log.line(f"{claim.token} goes on at {answer.next}")
+            claim.cursor = answer.next
+            if not self.orders.leaving and claim.next_part(self._grid) is not None:
+                return True
+        self._log.line(f"{claim.token}: releases [{claim.cursor}, {claim.stop})")
+        self._ask(Release(token=claim.token))
+        return False
+
+    def _render_parts(self, claim: HeldClaim) -> Failure | None:
+        """Render part after part until the claim is at its end, is over, fails, or the worker is to leave."""
+        orders = self.orders
+        while True:
+            orders.wait(lambda: not orders.hold or not claim.live or orders.leaving)
+            self._deliveries.wait_room()
+            if orders.leaving or self._deliveries.failed:
+                return None
+            part = claim.next_part(self._grid)
+            if part is None:
+                return None
+            try:
+                self._render(claim, part)
+            except PartAborted:
+                self._log.line(f"part {part}: aborted, {claim.why or 'outside the claim by now'}")
+            except Exception as error:
+                traceback.print_exc()
+                self._drop_renderer()
+                return _failure(part, error)
+
+    def _render(self, claim: HeldClaim, part: int) -> None:
+        start, stop = self._grid.start(part), self._grid.stop(part)
+        path = self._spec.spool_dir / f"{self._spec.name}-p{part:06d}-{file_safe(claim.token)}.part"
+        path.unlink(missing_ok=True)
+        renderer = self._renderer_for(claim.linear)
+        began = self._clock.now()
+        rendered_before = claim.rendered
+        self._in_hand = (claim, start, stop)
+        try:
+            facts = renderer.render(part, start, stop, path, _PartProgress(claim, start, self))
+        finally:
+            self._in_hand = None
+        seconds = self._clock.now() - began
+        claim.cursor = claim.position = stop
+        claim.rendered = rendered_before + stop - start
+        self._log.line(
+            f"part {part}: rendered [{start}, {stop}), {facts.size_bytes} bytes in {seconds:.2f} s"
+        )
+        self._deliveries.put(Rendered(claim, facts, path, seconds))
+
+    def _renderer_for(self, linear: bool) -> Renderer:
+        if self._renderer is None or self._renderer_linear != linear:
+            self._drop_renderer()
+            self._renderer = self._open_renderer(linear)
+            self._renderer_linear = linear
+        return self._renderer
+
+    def _drop_renderer(self) -> None:
+        renderer, self._renderer = self._renderer, None
+        if renderer is not None:
+            renderer.close()
+
+    # --- one frame
+
+    def aborted(self) -> bool:
+        """The part in hand is of no use any more."""
+        if self._in_hand is None:
+            return False
+        claim, start, stop = self._in_hand
+        return self.orders.cut_off or not claim.wants(start, stop)
+
+    def pace(self) -> None:
+        """Wait until the next frame may be encoded. Raises PartAborted."""
+        try:
+            if self.aborted() or not self._throttle.wait():
+                raise PartAborted
+        except ChannelClosed as closed:
+            raise PartAborted from closed
+
+    def _sleep(self, seconds: float) -> bool:
+        return self.orders.wait(self.aborted, self._clock.now() + seconds)
+
+
+class _PartProgress:
+    """Counts one part's frames into its claim."""
+
+    def __init__(self, claim: HeldClaim, start: int, loop: WorkerLoop) -> None:
+        self._claim = claim
+        self._rendered_at_start = claim.rendered - start
+        self._loop = loop
+
+    def decoded(self) -> None:
+        self._claim.decoded += 1
+
+    def before_frame(self, frame: int) -> None:
+        self._claim.position = frame
+        # frames come again when a part has to be read again; what a heartbeat counts never goes down
+        self._claim.rendered = max(self._claim.rendered, self._rendered_at_start + frame)
+        self._loop.pace()
+
+
+def _failure(part: int, error: Exception) -> Failure:
+    kind = "out of memory" if isinstance(error, MemoryError) else str(getattr(error, "kind", "error"))
+    return Failure(part, kind, str(getattr(error, "message", error)) or type(error).__name__)

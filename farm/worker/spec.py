@@ -1,0 +1,28 @@
+"""What a worker is told when it is started. Data only; the engine hands it over as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from farm.fleet import WorkerProfile
+from farm.settings import JobSettings
+
+
+class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One worker of one run. Holds nothing of the relay's epoch: a spec serves any number of resumes."""
+
+    profile: WorkerProfile
+    index_path: Path  #: the source index (farm.source)
+    settings: JobSettings
+    settings_hash: str
+    cuts: tuple[int, ...]  #: of the part grid
+    store_dir: Path  #: delivered parts
+    spool_dir: Path  #: parts being made; on the same file system as the store
+    log_dir: Path  #: one log per attempt and one per worker
+    build: str = ""  #: the run's; a worker process joins with what it finds itself to be
+
+    @property
+    def name(self) -> str:
+        return self.profile.name
