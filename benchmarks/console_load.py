@@ -71,7 +71,10 @@ def make_log(args: argparse.Namespace) -> list[ev.Record]:
     for name in names:
         add(0.0, ev.WorkerJoined(worker=name, pid=1, overhead_seconds=0.1))
     order = list(range(0, args.parts - CLAIM_PARTS, CLAIM_PARTS))
-    chance.shuffle(order)
+    if args.scattered:
+        chance.shuffle(order)
+    else:
+        order.reverse()
     holds: dict[str, tuple[str, int, int]] = {}
     for number in range(int(args.events * args.seconds)):
         at, name = number / args.events, names[number % len(names)]
@@ -151,9 +154,9 @@ def child(args: argparse.Namespace) -> None:
             super().tick()
             self.ticks.append(time.thread_time() - self.started)
 
-        def repaint(self) -> None:
+        def repaint(self, turn: bool | None = None) -> None:
             self.folds.append(time.thread_time() - self.started)
-            super().repaint()
+            super().repaint(turn)
 
         def on_ready(self) -> None:
             self.run_worker(self.watch())
@@ -248,6 +251,7 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--parts", type=int, default=100_000)
     parser.add_argument("--hz", type=float, default=10.0)
     parser.add_argument("--width", type=int, default=120)
+    parser.add_argument("--scattered", action="store_true", help="claims all over the film, not in order")
     parser.add_argument("--height", type=int, default=40)
     parser.add_argument(
         "--no-lag", action="store_true", help="don't measure lag, which costs some CPU itself"

@@ -37,6 +37,8 @@ from farm.commands import AnyCommand, Drain, KillWorker, Pause, Resume, StallWor
 from farm.view import Source
 
 SAID_SECONDS = 6.0
+#: Records in a tick from which on the panels take turns: nobody reads a thousand events a second.
+BUSY_RECORDS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ class ConsoleApp(App[Outcome]):
         self._picture_folder = picture_folder or Path()
         self._interrupts = 0
         self._said = 0
+        self._busy = False  #: the last tick brought more than BUSY_RECORDS
+        self._turn: bool | None = None
         plain = ascii_only or self.no_color or self.console.color_system in (None, "standard", "windows")
         self.look = Look(DARK, ascii_only=ascii_only, symbols=plain)
         for palette in (DARK, LIGHT):
@@ -111,12 +115,16 @@ class ConsoleApp(App[Outcome]):
     def tick(self) -> None:
         """Take in what happened and show it."""
         ended = self.source.ended
-        for record in self.source.take():
+        records = self.source.take()
+        for record in records:
             self.model.fold(record)
+        # Twice in a row: a burst alone (a resume, a jump) is shown whole at once.
+        was_busy, self._busy = self._busy, len(records) > BUSY_RECORDS
+        self._turn = not self._turn if was_busy and self._busy else None
         if ended and not self.ended:
             self.ended = True
             self._on_end()
-        self.repaint()
+        self.repaint(self._turn)
         if isinstance(self._driver, ConsoleDriver) and self._driver.take_caught_up():
             self.screen.refresh()
 
@@ -129,12 +137,12 @@ class ConsoleApp(App[Outcome]):
     def now(self) -> float:
         return max(self.source.now(), self.model.at)
 
-    def repaint(self) -> None:
-        """Show the model as it is at this moment."""
+    def repaint(self, turn: bool | None = None) -> None:
+        """Show the model as it is at this moment; ``turn`` as in ``LiveScreen.update_view``."""
         if not self.live.is_mounted:
             return
         now = self.now()
-        self.live.update_view(now)
+        self.live.update_view(now, turn)
         if isinstance(self.screen, WorkerDetail):
             self.screen.update_rows()
 

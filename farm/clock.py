@@ -27,7 +27,7 @@ class MonotonicClock:
 
 class LeaseClock:
     """Call ``beat`` at least every ``interval_seconds``; a gap between beats that is longer than
-    ``interval_seconds + tolerance_seconds`` is taken for sleep, and all but the interval is not counted."""
+    ``interval_seconds + tolerance_seconds`` is taken for sleep, and what goes beyond them is not counted."""
 
     def __init__(
         self,
@@ -47,13 +47,14 @@ class LeaseClock:
     def beat(self) -> float:
         """Mark that we are awake; returns the seconds of sleep just found (0.0 nearly always)."""
         raw = self._raw()
-        gap = raw - self._last - self._interval
+        # No more may be taken off than this, or the time after the beat were before what ``now`` said.
+        slept = raw - self._last - self._interval - self._tolerance
         self._last = raw
-        if gap <= self._tolerance:
+        if slept <= 0:
             return 0.0
-        self._lost += gap
-        self.slept_seconds += gap
-        return gap
+        self._lost += slept
+        self.slept_seconds += slept
+        return slept
 
     def now(self) -> float:
         """Lease time in seconds since the run's origin. A gap not yet seen by ``beat`` is not counted."""

@@ -171,8 +171,12 @@ class LiveScreen(Screen[None]):
             return self.model.workers[self.selected or ""]
         return order[0] if order else None
 
-    def update_view(self, now: float) -> None:
-        """Show the model as it is now; only what differs is drawn."""
+    def update_view(self, now: float, turn: bool | None = None) -> None:
+        """Show the model as it is now; only what differs is drawn.
+
+        Under load the panels take turns, which halves the work: the workers with ``turn`` True, map, curve
+        and events with False, all with None; the head always.
+        """
         width, height = self.size
         if not width or not height:
             return
@@ -188,9 +192,11 @@ class LiveScreen(Screen[None]):
                 view.counts_row(model, now),
             )[: plan.head]
         )
-        self._update_map(plan)
-        self._update_workers(order, plan, now)
-        self._update_bottom(plan, now, look)
+        if turn is not False:
+            self._update_workers(order, plan, now)
+        if turn is not True:
+            self._update_map(plan)
+            self._update_bottom(plan, now, look)
         self.update_keys()
 
     def _arrange(self, width: int, height: int, workers: int, look: Look) -> None:

@@ -33,6 +33,7 @@ class Books:
     def __init__(self) -> None:
         self.options = ev.RelayOptions()
         self.grid = PartGrid((0, 1))
+        self.build = ""
         self.epoch = 0
         self.linear = False
         self.paused_at: float | None = None
@@ -61,10 +62,16 @@ class Books:
         self.blocked: OrderedDict[str, None] = OrderedDict()
         #: workers whose last claim lapsed in silence and that were not heard since
         self.silent: OrderedDict[str, None] = OrderedDict()
+        #: workers that hold nothing and are not parked, and when each was last heard to speak for itself
+        self.idle: dict[str, float] = {}
         #: the accepted copy of each credited part
         self.credits: dict[int, ev.PartCredited | ev.PartAdopted] = {}
         #: workers that failed a part, a failure each; parts never failed are absent
         self.tries: dict[int, list[str]] = {}
+        #: all and only the parts with tries that are open or in flight
+        self.troubled: dict[int, None] = {}
+        #: parts at which a claim lapsed, and that are still to be rendered
+        self.lapsed_at: set[int] = set()
         self.in_flight_frames = 0
         self.credited_frames = 0
         self.set_aside_frames = 0
@@ -88,6 +95,26 @@ class Books:
     @property
     def available_count(self) -> int:
         return len(self.workers) - len(self.blocked.keys() | self.silent.keys())
+
+    def expected(self, worker: str, now: float) -> bool:
+        """Whether a worker is sure to take work before long, so that work may be left to it: it is available,
+        and at work (its lease guards that), parked, or idle for less than a lease. One that joined or ended a
+        claim and then hung before it asked again would else be waited for for ever."""
+        idle_since = self.idle.get(worker)
+        waiting = idle_since is None or now - idle_since < self.options.lease_seconds
+        return waiting and self.available(worker)
+
+    def expected_count(self, now: float) -> int:
+        return self.available_count - sum(
+            self.available(worker) and not self.expected(worker, now) for worker in self.idle
+        )
+
+    def chunk_at(self, frame: int) -> ChunkRecord | None:
+        """The chunk in flight that covers ``frame``."""
+        for chunk in self.chunks.values():
+            if chunk.start <= frame < chunk.stop:
+                return chunk
+        return None
 
     def claim(self, text: str) -> ClaimRecord | None:
         return self.leases.get(text)
@@ -135,6 +162,7 @@ class Books:
     def _run_opened(self, at: float, event: ev.RunOpened) -> None:
         self.options = event.options
         self.grid = PartGrid(event.cuts)
+        self.build = event.build
         self.parts = bytearray(self.grid.parts)
         self.touched = bytearray(self.grid.parts)
         self.open.put_first(0, self.grid.frames)
@@ -153,9 +181,9 @@ class Books:
     def _job_resumed(self, at: float, event: ev.JobResumed) -> None:
         self.paused_at = None
         self.paused_seconds += event.seconds
-        for claim in self.leases.values():
-            claim.moved_at += event.seconds
-            claim.part_since += event.seconds
+        for claim in self.leases.values():  # what moved during the pause is as fresh as can be
+            claim.moved_at = min(at, claim.moved_at + event.seconds)
+            claim.part_since = min(at, claim.part_since + event.seconds)
 
     def _drain_started(self, at: float, event: ev.DrainStarted) -> None:
         self.draining = True
@@ -165,17 +193,20 @@ class Books:
 
     def _worker_joined(self, at: float, event: ev.WorkerJoined) -> None:
         self.workers[event.worker] = WorkerRecord(event.worker, event.overhead_seconds, event.fps_cap)
+        self.idle[event.worker] = at
 
     def _worker_left(self, at: float, event: ev.WorkerLeft) -> None:
         self.workers.pop(event.worker, None)
         self.parked.pop(event.worker, None)
         self.blocked.pop(event.worker, None)
         self.silent.pop(event.worker, None)
+        self.idle.pop(event.worker, None)
         self.losses += event.lost
 
     def _worker_parked(self, at: float, event: ev.WorkerParked) -> None:
         self.parked[event.worker] = None
         self.silent.pop(event.worker, None)
+        self.idle.pop(event.worker, None)
         self.workers[event.worker].parked = True
 
     def _worker_blocked(self, at: float, event: ev.WorkerBlocked) -> None:
@@ -224,6 +255,7 @@ class Books:
             del self.duplicable[chunk.number]
         self.leases[event.token] = claim
         self.silent.pop(event.worker, None)
+        self.idle.pop(event.worker, None)
         worker = self.workers[event.worker]
         worker.claims[event.token] = claim
         worker.parked = False
@@ -244,9 +276,9 @@ class Books:
             )
             if moved:
                 claim.moved_at = at
-            if self.grid.part_at(progress.position) != self.grid.part_at(claim.position):
+            if self.grid.part_at(progress.position) > self.grid.part_at(claim.position):
                 claim.part_since = at
-            claim.position = progress.position
+            claim.position = max(claim.position, progress.position)
             claim.rendered = max(claim.rendered, progress.rendered)
             claim.decoded = max(claim.decoded, progress.decoded)
             claim.delivered_bytes = max(claim.delivered_bytes, progress.delivered_bytes)
@@ -261,20 +293,27 @@ class Books:
         claim.moved_at = at
         stop = self.grid.stop(part)
         claim.rendered = max(claim.rendered, claim.credited + claim.superseded + frames)
-        if self.grid.start(part) == claim.own_next:
-            claim.own_next = stop
+        if self.grid.start(part) >= claim.own_next:  # deliveries may overtake one another
+            claim.delivered_ahead.add(part)
+        while (own_part := self.grid.part_at(claim.own_next)) in claim.delivered_ahead:
+            claim.delivered_ahead.remove(own_part)
+            claim.own_next = self.grid.stop(own_part)
         if claim.position < stop:
             claim.position = stop
             claim.part_since = at
 
     def _claim_ended(self, at: float, event: ev.ClaimEnded) -> None:
         claim = self.leases.pop(event.token)
+        if event.how == "lapsed":
+            self.lapsed_at.add(self.grid.part_at(self.next_frame(claim, skipping=True)))
         chunk = self.chunks[claim.token.chunk]
         del chunk.claims[event.token]
         worker = self.workers.get(claim.worker)
         if worker is not None:
             worker.claims.pop(event.token, None)
             worker.failures_in_row += event.how == "failed"
+            if not worker.claims:
+                self.idle[claim.worker] = at
             if event.how == "lapsed":
                 self.silent[claim.worker] = None
         if chunk.claims:
@@ -302,6 +341,7 @@ class Books:
         size = self.grid.size(event.part)
         self.parts[event.part] = CREDITED
         self.credits[event.part] = event
+        self._out_of_trouble(event.part)
         self.in_flight_frames -= size
         self.credited_frames += size
         self.last_credit_at = at
@@ -320,6 +360,7 @@ class Books:
 
     def _part_superseded(self, at: float, event: ev.PartSuperseded) -> None:
         self.wasted_frames += event.frames
+        self._heard(at, event.worker)
         claim = self.leases.get(event.token)
         if claim is not None:
             self._delivered(at, claim, event.part, event.frames)
@@ -330,31 +371,48 @@ class Books:
         self.open.take(self.grid.start(event.part), self.grid.stop(event.part))
         self.parts[event.part] = CREDITED
         self.credits[event.part] = event
+        self._out_of_trouble(event.part)
         self.credited_frames += size
 
     def _part_voided(self, at: float, event: ev.PartVoided) -> None:
         del self.credits[event.part]
+        self.finished = False
+        if event.part in self.tries:
+            self.troubled[event.part] = None
         self.credited_frames -= self.grid.size(event.part)
         self._reopen_parts(self.grid.start(event.part), self.grid.stop(event.part))
 
     def _part_failed(self, at: float, event: ev.PartFailed) -> None:
         self.tries.setdefault(event.part, []).append(event.worker)
+        if self.parts[event.part] in (OPEN, IN_FLIGHT):
+            self.troubled[event.part] = None
         self.failures += 1
 
     def _part_set_aside(self, at: float, event: ev.PartSetAside) -> None:
         self.open.take(self.grid.start(event.part), self.grid.stop(event.part))
         self.parts[event.part] = SET_ASIDE
+        self._out_of_trouble(event.part)
         self.set_aside_frames += self.grid.size(event.part)
+
+    def _out_of_trouble(self, part: int) -> None:
+        self.troubled.pop(part, None)
+        self.lapsed_at.discard(part)
 
     def _seam_mismatched(self, at: float, event: ev.SeamMismatched) -> None:
         self.linear = True
 
     def _claim_refused(self, at: float, event: ev.ClaimRefused) -> None:
         self.silent.pop(event.worker, None)
+        self._heard(at, event.worker)
         self.refusals += 1
 
     def _message_refused(self, at: float, event: ev.MessageRefused) -> None:
+        self._heard(at, event.worker)
         self.refusals += 1
+
+    def _heard(self, at: float, worker: str) -> None:
+        if worker in self.idle:
+            self.idle[worker] = at
 
 
 _HANDLERS: Final[dict[type, Callable[[Books, float, Any], None]]] = {

@@ -8,6 +8,7 @@ from farm.errors import shorten
 from farm.frames import ClaimToken
 from farm.relay import endings
 from farm.relay.books import CREDITED
+from farm.relay.identity import refuse
 from farm.relay.ledger import ClaimRecord
 from farm.relay.turn import Turn
 
@@ -35,13 +36,16 @@ def deliver(
         return msg.Ended(token=token)
     if isinstance(claim, ClaimToken) or books.parts[part] == CREDITED:
         return _superseded(turn, worker, token, part, request)
+    if books.linear and not request.linear:
+        reason = "this job reads from the start, and this part was not read so"
+        return refuse(turn, worker, request, part, reason, "state")
     _credit(turn, worker, claim, part, request)
     live = books.claim(token)
     stop = live.stop if live is not None else bounds.stop
     return msg.Delivered(
         token=token,
         part=part,
-        frames=grid.size(part),
+        frames=grid.size(part) if books.parts[part] == CREDITED else 0,  # a seam may have voided it at once
         next=turn.next_frame(token) if live is not None else stop,
         stop=stop,
         live=live is not None,
@@ -68,7 +72,7 @@ def _credit(turn: Turn, worker: str, claim: ClaimRecord, part: int, request: msg
     endings.end_finished_claims(turn, claim)
     for other in others:
         if turn.books.claim(other.text) is not None:
-            turn.push(other.worker, msg.Beat(claims=(turn.claim_state(other.text),)))
+            turn.tell(other.worker, other.text)
     endings.check_seam(turn, part)
 
 
@@ -76,7 +80,7 @@ def _superseded(turn: Turn, worker: str, token: str, part: int, request: msg.Del
     books = turn.books
     credit = books.credits.get(part)
     frames = books.grid.size(part)
-    reason = "this part is credited already"
+    reason = "this part is credited already" if credit is not None else "this claim is over"
     if isinstance(credit, ev.PartCredited) and credit.file == request.file and request.file:
         frames = 0  # the same file once more, not a second copy
     if credit is not None and request.sha256 and credit.sha256 and credit.sha256 != request.sha256:

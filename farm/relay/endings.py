@@ -4,8 +4,7 @@ no frame is lost on the way: what was credited stays, the rest stays with anothe
 from __future__ import annotations
 
 from farm import events as ev
-from farm import messages as msg
-from farm.relay.books import CREDITED, OPEN, Books
+from farm.relay.books import OPEN, Books
 from farm.relay.ledger import ClaimRecord
 from farm.relay.turn import Turn
 
@@ -24,8 +23,9 @@ def end_claim(turn: Turn, claim: ClaimRecord, how: ev.ClaimEnd, reason: str = ""
         turn.emit(ev.RangeReopened(start=start, stop=stop, chunk=chunk.number))
     if last_holder and not rest:
         turn.emit(ev.ChunkCompleted(chunk=chunk.number))
-    if how not in ("completed", "failed", "released", "worker left"):
-        turn.push(claim.worker, msg.Beat(claims=(turn.claim_state(claim.text),)))
+    # Who lapsed is silent: it hears *not claimant* when it speaks again, and its refusal is on record.
+    if how not in ("completed", "failed", "released", "worker left", "lapsed"):
+        turn.tell(claim.worker, claim.text)
 
 
 def end_finished_claims(turn: Turn, delivered: ClaimRecord) -> None:
@@ -57,7 +57,7 @@ def block_if_failing(turn: Turn, worker_name: str) -> None:
     work, or the job would stand still."""
     books = turn.books
     worker = books.workers.get(worker_name)
-    others = books.available_count > 1
+    others = books.expected_count(turn.now) > 1
     limit = books.options.block_after_failures
     if worker is None or worker.blocked_until is not None or worker.failures_in_row < limit or not others:
         return
@@ -68,10 +68,11 @@ def block_if_failing(turn: Turn, worker_name: str) -> None:
 def set_aside_exhausted(turn: Turn) -> None:
     """Set aside the open parts that were tried often enough, by at least two workers where there are two."""
     books = turn.books
-    for part, workers in list(books.tries.items()):
+    for part in list(books.troubled):
+        workers = books.tries[part]
         if books.parts[part] != OPEN or len(workers) < books.options.max_tries:
             continue
-        if len(set(workers)) >= 2 or books.available_count < 2:
+        if len(set(workers)) >= 2 or books.expected_count(turn.now) < 2:
             reason = f"failed {len(workers)} times, by {', '.join(sorted(set(workers)))}"
             turn.emit(ev.PartSetAside(part=part, tries=len(workers), reason=reason))
 
@@ -102,12 +103,10 @@ def check_seam(turn: Turn, part: int) -> None:
             return
 
 
-def holder_of(books: Books, frame: int) -> str | None:
-    """Who has a live claim on the part at ``frame`` now, for the refusal's story."""
-    part = books.grid.part_at(frame)
-    if part >= len(books.parts) or books.parts[part] == CREDITED:
+def holder_of(books: Books, start: int, stop: int) -> str | None:
+    """Who has a live claim on the first of the frames ``[start, stop)`` that are in flight now, for the
+    refusal's story."""
+    chunks = [chunk for chunk in books.chunks.values() if chunk.next < stop and start < chunk.stop]
+    if not chunks:
         return None
-    for chunk in books.chunks.values():
-        if chunk.start <= frame < chunk.stop:
-            return next(iter(chunk.claims.values())).worker
-    return None
+    return next(iter(min(chunks, key=lambda chunk: chunk.start).claims.values())).worker

@@ -32,11 +32,11 @@ def try_grant(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.Gr
     books = turn.books
     if books.paused_at is not None or books.workers[worker].blocked_until is not None:
         return None
-    found = _open_range(books, worker)
+    found = _open_range(turn, worker)
     if found is not None:
         return _grant_open(turn, worker, policy, *found)
     if books.open.frames == 0 and tail.kind == "duplicate-oldest":
-        chunk = _oldest_duplicable(books, worker)
+        chunk = _oldest_duplicable(turn, worker)
         if chunk is not None:
             return _grant_duplicate(turn, worker, chunk, tail)
     return None
@@ -47,18 +47,14 @@ def grant_part(turn: Turn, worker: str, part: int) -> msg.Granted | None:
     books = turn.books
     start, stop = books.grid.start(part), books.grid.stop(part)
     why = f"offered part {part} from its spool"
-    for chunk in books.chunks.values():
-        if chunk.start <= start < chunk.stop:
-            if chunk.number not in books.duplicable or worker in chunk.workers or start < chunk.next:
-                return None
-            token = ClaimToken(chunk.number, chunk.attempts + 1, books.epoch)
-            return _emit_grant(turn, worker, token, start, stop, why, duplicate=True)
+    chunk = books.chunk_at(start)
+    if chunk is not None:
+        if chunk.number not in books.duplicable or worker in chunk.workers:
+            return None
+        token = ClaimToken(chunk.number, chunk.attempts + 1, books.epoch)
+        return _emit_grant(turn, worker, token, start, stop, why, duplicate=True)
     token = ClaimToken(books.chunk_count, 1, books.epoch)
     return _emit_grant(turn, worker, token, start, stop, why)
-
-
-def available_workers(books: Books) -> int:
-    return max(1, books.available_count)
 
 
 def anything_to_give(books: Books, tail: TailRule) -> bool:
@@ -72,7 +68,7 @@ def _grant_open(turn: Turn, worker: str, policy: Policy, start: int, limit: int)
     books = turn.books
     ask = Ask(
         worker=worker,
-        workers=available_workers(books),
+        workers=max(1, books.available_count + (worker in books.silent)),  # it asks, so it is here
         total_frames=books.grid.frames,
         open_frames=books.open.frames,
         now=turn.now,
@@ -120,10 +116,11 @@ def _emit_grant(
     )
 
 
-def _open_range(books: Books, worker: str) -> tuple[int, int] | None:
+def _open_range(turn: Turn, worker: str) -> tuple[int, int] | None:
     """The first open range for this worker, as (start, limit). Parts it has failed are left to others, as
-    long as there is another who could take them."""
-    shunned = sorted(part for part, failed in books.tries.items() if _left_to_others(books, worker, failed))
+    long as there is another who is sure to take them."""
+    books = turn.books
+    shunned = _shunned(turn, worker)
     for start, stop in books.open:
         for part in shunned:
             part_start = books.grid.start(part)
@@ -136,24 +133,32 @@ def _open_range(books: Books, worker: str) -> tuple[int, int] | None:
     return None
 
 
-def _left_to_others(books: Books, worker: str, failed: list[str]) -> bool:
+def _shunned(turn: Turn, worker: str) -> list[int]:
+    return sorted(part for part in turn.books.troubled if _left_to_others(turn, worker, part))
+
+
+def _left_to_others(turn: Turn, worker: str, part: int) -> bool:
+    books = turn.books
+    failed = books.tries[part]
     if worker not in failed:
         return False
-    return any(name not in failed and books.available(name) for name in books.workers)
+    return any(name not in failed and books.expected(name, turn.now) for name in books.workers)
 
 
 def _tail_open(books: Books) -> bool:
     limit = books.options.max_outstanding
-    limit = 2 * available_workers(books) if limit is None else limit
+    limit = 2 * max(1, books.available_count) if limit is None else limit
     return books.open.frames == 0 and bool(books.duplicable) and len(books.chunks) <= limit
 
 
-def _oldest_duplicable(books: Books, worker: str) -> ChunkRecord | None:
-    """Never one that this worker has held before."""
+def _oldest_duplicable(turn: Turn, worker: str) -> ChunkRecord | None:
+    """Never one that this worker has held before, nor one with a part that it has to leave to others."""
+    books = turn.books
     if not _tail_open(books):
         return None
+    shunned = [books.grid.start(part) for part in _shunned(turn, worker)]
     for chunk in books.duplicable.values():
-        if worker not in chunk.workers:
+        if worker not in chunk.workers and not any(chunk.next <= part < chunk.stop for part in shunned):
             return chunk
     return None
 

@@ -52,7 +52,7 @@ def refuse(
     request: msg.AnyRequest,
     received: object,
     reason: str,
-    kind: Literal["id", "state"] = "id",
+    kind: Literal["id", "state", "version"] = "id",
 ) -> msg.Refused:
     """Refuse a message that can't be taken, saying what was received."""
     asked = type(request).__name__.lower()
@@ -67,13 +67,14 @@ def _not_claimant(turn: Turn, worker: str, request: msg.AnyRequest, token: Claim
     claim = books.claim(text)
     ended = books.ended.get(text)
     holder: str | None = None
+    if ended is not None:
+        holder = holder_of(books, ended.start, ended.stop)
     if claim is not None:
         reason, holder = f"{text} is held by {claim.worker}", claim.worker
-    elif ended is not None and ended.worker == worker:
-        reason = f"{text} {ended.how}" + (f": {ended.reason}" if ended.reason else "")
-        holder = holder_of(books, ended.start)
     elif token.epoch != books.epoch:
         reason = f"{text} is of epoch {token.epoch}, this relay's is {books.epoch}"
+    elif ended is not None and ended.worker == worker:
+        reason = f"{text} {ended.how}" + (f": {ended.reason}" if ended.reason else "")
     else:
         reason = f"{text} is not a claim of {worker}"
     asked = type(request).__name__.lower()

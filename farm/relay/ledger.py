@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from farm.frames import ClaimToken
 
@@ -47,20 +48,18 @@ class OpenRanges:
 
     def take(self, start: int, stop: int) -> None:
         """Close ``[start, stop)``, which lies within one open range; what is left keeps its place. O(1) if it
-        begins a range, else the ranges are searched (an offered, adopted or set-aside part: rare)."""
+        begins the first range, else the ranges are searched (an offered, adopted or set-aside part, or one
+        left to another worker: rare)."""
         outer_start, outer_stop = self._find(start)
         assert stop <= outer_stop, f"[{start}, {stop}) is not open"
-        first = next(iter(self._by_start)) == outer_start
+        before = list(takewhile(lambda first: first != outer_start, self._by_start))
         self._drop(outer_start, outer_stop)
         self.frames -= stop - start
-        pieces = [(outer_start, start), (stop, outer_stop)]
-        for piece_start, piece_stop in reversed(pieces) if first else pieces:
+        for piece_start, piece_stop in ((stop, outer_stop), (outer_start, start)):
             if piece_start < piece_stop:
-                if first:
-                    self._add_first(piece_start, piece_stop)
-                else:
-                    self._by_start[piece_start] = piece_stop
-                    self._by_stop[piece_stop] = piece_start
+                self._add_first(piece_start, piece_stop)
+        for earlier in reversed(before):
+            self._by_start.move_to_end(earlier, last=False)
 
     def _find(self, frame: int) -> tuple[int, int]:
         stop = self._by_start.get(frame)
@@ -101,6 +100,7 @@ class ClaimRecord:
     delivered_bytes: int = 0
     credited: int = 0  #: frames of it that counted
     superseded: int = 0  #: frames it delivered that did not count
+    delivered_ahead: set[int] = field(default_factory=set)  #: parts it delivered after ``own_next``
 
 
 @dataclass(slots=True)

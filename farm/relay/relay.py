@@ -14,11 +14,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Final
-
-import msgspec
 
 from farm import commands as cmd
 from farm import events as ev
@@ -31,12 +27,10 @@ from farm.relay.books import OPEN, Books
 from farm.relay.credits import deliver
 from farm.relay.grants import anything_to_give, grant, grant_part, try_grant
 from farm.relay.identity import live_claim, own_claim, refuse
-from farm.relay.ledger import ClaimRecord
+from farm.relay.ledger import ClaimRecord, WorkerRecord
+from farm.relay.repeats import Answers, numbered
 from farm.relay.turn import Outcome, Turn
 from farm.relay.watch import check_leases, check_progress
-
-#: Answers kept per worker for repeats; a worker has a few requests outstanding at most.
-_ANSWERS_MAX: Final = 64
 
 #: Events after which a parked worker can't be better off than before.
 _QUIET = (ev.LeaseRenewed, ev.ClaimRefused, ev.MessageRefused, ev.WorkerParked, ev.PartSuperseded)
@@ -47,7 +41,7 @@ class Relay:
 
     def __init__(self, books: Books) -> None:
         self.books = books
-        self._answers: dict[str, OrderedDict[int, msg.AnyAnswer]] = {}
+        self._answers: dict[str, Answers] = {}
         self._read_options()
 
     # --- the run -----------------------------------------------------------------------------------------
@@ -75,18 +69,26 @@ class Relay:
         return self._finish(turn)
 
     def adopt(self, parts: Iterable[ev.PartAdopted], now: float) -> Outcome:
-        """Take over valid parts found in the store that the journal doesn't know; others are left alone."""
+        """Take over valid parts found in the store that the journal doesn't know; others are left alone. In a
+        job that reads from the start all are: how they were read can't be told."""
         turn = self._turn(now)
+        books = self.books
         for part in parts:
-            if self.books.parts[part.part] == OPEN:
+            wanted = 0 <= part.part < books.grid.parts and books.parts[part.part] == OPEN
+            if wanted and not books.linear:
                 turn.emit(part)
+                endings.check_seam(turn, part.part)
         return self._finish(turn)
 
     def void(self, part: int, reason: str, now: float) -> Outcome:
-        """Take back a credit whose bytes are gone or damaged; the part is rendered again."""
+        """Take back a credit whose bytes are gone or damaged; the part is rendered again. Claims on a chunk
+        in flight that covers it end, so that no two chunks overlap."""
         turn = self._turn(now)
-        if part in self.books.credits:
-            self.books.finished = False
+        books = self.books
+        if part in books.credits:
+            chunk = books.chunk_at(books.grid.start(part))
+            for claim in list(chunk.claims.values()) if chunk is not None else ():
+                endings.end_claim(turn, claim, "voided", reason)
             turn.emit(ev.PartVoided(part=part, reason=reason))
         return self._finish(turn)
 
@@ -96,16 +98,17 @@ class Relay:
         """A message from the connection of ``worker``."""
         if isinstance(request, msg.Join):
             return self._join(worker, request, now)
-        repeated = self._repeated(worker, request.seq)
+        answers = self._answers.setdefault(worker, Answers())
+        repeated = answers.repeated(request.seq)
         if repeated is not None:
             return Outcome(repeated)
         turn = self._turn(now)
-        if worker in self.books.workers:
-            answer = self._answer(turn, worker, request)
-        else:
-            answer = refuse(turn, worker, request, worker, "join first", "state")
-        outcome = self._finish(turn, answer)
-        return self._remember(worker, request.seq, outcome)
+        if worker not in self.books.workers:
+            del self._answers[worker]
+            answer: msg.AnyAnswer = refuse(turn, worker, request, worker, "join first", "state")
+            return turn.outcome(numbered(answer, request.seq))
+        answer = self._answer(turn, worker, request)
+        return self._finish(turn, answers.keep(request.seq, answer))
 
     def gone(self, worker: str, reason: str, sure: bool, now: float) -> Outcome:
         """The engine lost a worker. Not ``sure``: only said, the lapse timer decides."""
@@ -118,11 +121,7 @@ class Relay:
                 ev.Notice(level="warning", text=f"{worker}: contact lost ({reason}); its lease decides")
             )
             return turn.outcome()
-        for claim in list(record.claims.values()):
-            part = self.books.grid.part_at(turn.next_frame(claim.text))
-            endings.fail_part(turn, claim, part, "worker lost", reason)
-            endings.end_claim(turn, claim, "worker left", reason)
-        self._left(turn, worker, reason, lost=True)
+        self._lost(turn, record, reason)
         return self._finish(turn)
 
     def tick(self, now: float) -> Outcome:
@@ -132,9 +131,10 @@ class Relay:
         check_progress(turn)
         for worker in list(self.books.blocked):
             until = self.books.workers[worker].blocked_until
-            if until is not None and until <= now:
+            alone = not self.books.expected_count(now)
+            if alone or (until is not None and until <= now):
                 turn.emit(ev.WorkerForgiven(worker=worker))
-        return self._finish(turn)
+        return self._finish(turn, time_passed=True)
 
     def command(self, command: cmd.AnyCommand, now: float) -> Outcome:
         """What of an operator's commands concerns the books; the shell does the rest."""
@@ -158,11 +158,9 @@ class Relay:
                 self._tell_all(turn)
                 self._dismiss_parked(turn, "the run is stopping")
             case cmd.ChangeOptions():
-                try:
-                    parse_policy(command.options.policy)
-                    parse_tail(command.options.tail)
-                except UsageError as error:
-                    return turn.outcome(refusal=str(error))
+                fault = self._fault_of(command.options)
+                if fault is not None:
+                    return turn.outcome(refusal=fault)
                 turn.emit(ev.OptionsChanged(options=command.options, by=command.by))
                 self._read_options()
             case cmd.StallWorker(worker=worker, stalled=stalled):
@@ -202,7 +200,7 @@ class Relay:
             case msg.Leave():
                 for claim in list(self.books.workers[worker].claims.values()):
                     endings.end_claim(turn, claim, "released", "its worker left")
-                self._left(turn, worker, request.reason or "said good-bye", lost=False)
+                turn.emit(ev.WorkerLeft(worker=worker, reason=request.reason or "said good-bye", lost=False))
                 return msg.Bye()
             case msg.Join():  # pragma: no cover - handled before
                 raise AssertionError("a join has its own way in")
@@ -217,17 +215,22 @@ class Relay:
             lease_seconds=options.lease_seconds,
             heartbeat_seconds=options.heartbeat_seconds,
         )
+        refused: msg.AnyAnswer | None = None
         if request.worker != worker:
             reason = f"this connection belongs to {worker}"
-            return turn.outcome(refuse(turn, worker, request, request.worker, reason, "state"))
+            refused = refuse(turn, worker, request, request.worker, reason, "state")
+        elif request.build and books.build and request.build != books.build:
+            reason = f"parts of another build have other bytes; this job's is {books.build}"
+            refused = refuse(turn, worker, request, request.build, reason, "version")
+        if refused is not None:
+            return turn.outcome(numbered(refused, request.seq))
         known = books.workers.get(worker)
-        if known is not None and not known.claims and worker not in self._answers:
-            return turn.outcome(welcome)  # the same join once more
+        answers = self._answers.get(worker)
+        if known is not None and answers is not None and answers.joined_by(request):
+            return turn.outcome(welcome)
         if known is not None:
-            for claim in list(known.claims.values()):
-                endings.end_claim(turn, claim, "worker left", "its worker joined again")
-            self._left(turn, worker, "joined again", lost=True)
-        turn.pushes.clear()
+            self._lost(turn, known, "joined again")
+        self._answers[worker] = Answers(request)
         turn.emit(
             ev.WorkerJoined(
                 worker=worker,
@@ -252,6 +255,9 @@ class Relay:
         books = self.books
         if not 0 <= request.part < books.grid.parts:
             return refuse(turn, worker, request, request.part, f"parts are 0 to {books.grid.parts - 1}")
+        if books.linear:
+            reason = "this job reads from the start, and how a part in a spool was read can't be told"
+            return refuse(turn, worker, request, request.part, reason, "state")
         if books.workers[worker].claims or books.draining or books.paused_at is not None:
             reason = "offer parts while you hold nothing and the job is running"
             return refuse(turn, worker, request, request.part, reason, "state")
@@ -311,30 +317,6 @@ class Relay:
         endings.block_if_failing(turn, worker)
         return msg.Ended(token=claim.text)
 
-    # --- repeats -----------------------------------------------------------------------------------------
-
-    def _repeated(self, worker: str, seq: int | None) -> msg.AnyAnswer | None:
-        """The first answer to a request that came before, if this is a repeat."""
-        known = self._answers.get(worker)
-        if seq is None or not known:
-            return None
-        if seq in known:
-            return known[seq]
-        if seq < next(iter(known)):
-            return msg.Refused(seq=seq, received=str(seq), reason="too old to be repeated", kind="state")
-        return None
-
-    def _remember(self, worker: str, seq: int | None, outcome: Outcome) -> Outcome:
-        answer = outcome.answer
-        if seq is None or answer is None:
-            return outcome
-        answer = _with_seq(answer, seq)
-        known = self._answers.setdefault(worker, OrderedDict())
-        known[seq] = answer
-        if len(known) > _ANSWERS_MAX:
-            known.popitem(last=False)
-        return Outcome(answer, outcome.pushes, outcome.events, outcome.refusal)
-
     # --- turns -------------------------------------------------------------------------------------------
 
     def _turn(self, now: float) -> Turn:
@@ -344,16 +326,35 @@ class Relay:
         self._policy = parse_policy(self.books.options.policy)
         self._tail = parse_tail(self.books.options.tail)
 
-    def _finish(self, turn: Turn, answer: msg.AnyAnswer | None = None) -> Outcome:
+    def _fault_of(self, options: ev.RelayOptions) -> str | None:
+        """Why these options can't be worked with, in one sentence."""
+        try:
+            parse_policy(options.policy)
+            parse_tail(options.tail)
+        except UsageError as error:
+            return str(error)
+        heartbeat_seconds = options.heartbeat_seconds
+        if self.books.workers:  # they keep to the one they were welcomed with
+            heartbeat_seconds = max(heartbeat_seconds, self.books.options.heartbeat_seconds)
+        if not 0 < heartbeat_seconds < options.lease_seconds:
+            return (
+                f"a lease of {options.lease_seconds:g} s would lapse between two heartbeats, which are "
+                f"{heartbeat_seconds:g} s apart; give a longer one"
+            )
+        return None
+
+    def _finish(
+        self, turn: Turn, answer: msg.AnyAnswer | None = None, *, time_passed: bool = False
+    ) -> Outcome:
         """What follows from a turn, whatever it was: parts set aside, parked workers woken, the end."""
         books = self.books
-        if any(not isinstance(event, _QUIET) for event in turn.events):
-            if books.tries:
-                endings.set_aside_exhausted(turn)
+        if time_passed or any(not isinstance(event, _QUIET) for event in turn.events):
+            endings.set_aside_exhausted(turn)
             self._wake_parked(turn)
             if books.grid.frames and not books.work_left and not books.finished and books.epoch:
                 started, ended = books.first_grant_at, books.last_credit_at
                 makespan = ended - started if started is not None and ended is not None else 0.0
+                makespan -= books.paused_seconds
                 turn.emit(
                     ev.WorkFinished(
                         credited_frames=books.credited_frames,
@@ -379,13 +380,18 @@ class Relay:
     def _tell_all(self, turn: Turn) -> None:
         books = self.books
         for worker in books.workers.values():
-            states = tuple(turn.claim_state(token) for token in worker.claims)
-            hold = books.paused_at is not None
-            turn.push(worker.name, msg.Beat(claims=states, hold=hold, drain=books.draining))
+            turn.tell(worker.name, *worker.claims)
 
-    def _left(self, turn: Turn, worker: str, reason: str, *, lost: bool) -> None:
-        turn.emit(ev.WorkerLeft(worker=worker, reason=reason, lost=lost))
-        self._answers.pop(worker, None)
+    def _lost(self, turn: Turn, worker: WorkerRecord, reason: str) -> None:
+        """A worker died, or a process took its place. A death counts against the part it was at, but not
+        while the run is stopping: then it is we who end it."""
+        for claim in list(worker.claims.values()):
+            if not self.books.draining:
+                part = self.books.grid.part_at(turn.next_frame(claim.text))
+                endings.fail_part(turn, claim, part, "worker lost", reason)
+            endings.end_claim(turn, claim, "worker left", reason)
+        turn.emit(ev.WorkerLeft(worker=worker.name, reason=reason, lost=True))
+        self._answers.pop(worker.name, None)
 
 
 def _within(progress: ev.ClaimProgress, claim: ClaimRecord) -> ev.ClaimProgress:
@@ -398,8 +404,3 @@ def _within(progress: ev.ClaimProgress, claim: ClaimRecord) -> ev.ClaimProgress:
         decoded=max(progress.decoded, 0),
         delivered_bytes=max(progress.delivered_bytes, 0),
     )
-
-
-def _with_seq(answer: msg.AnyAnswer, seq: int) -> msg.AnyAnswer:
-
-    return msgspec.structs.replace(answer, seq=seq)

@@ -54,5 +54,12 @@ class Turn:
         )
         return msg.ClaimState(token, live=False, reason=reason)
 
+    def tell(self, worker: str, *tokens: str) -> None:
+        """Tell a worker where claims of its own stand; hold and drain are said with it."""
+        books = self.books
+        states = tuple(self.claim_state(token) for token in tokens)
+        hold = books.paused_at is not None
+        self.push(worker, msg.Beat(claims=states, hold=hold, drain=books.draining))
+
     def outcome(self, answer: msg.AnyAnswer | None = None, refusal: str | None = None) -> Outcome:
         return Outcome(answer, tuple(self.pushes), tuple(self.events), refusal)

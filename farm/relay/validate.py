@@ -55,6 +55,8 @@ def _counters(books: Books) -> None:
     _check(sum(totals) == grid.frames, "open + in flight + credited + set aside is not N")
     credited = {part for part, place in enumerate(books.parts) if place == CREDITED}
     _check(credited == books.credits.keys(), "credits and credited parts differ")
+    troubled = {part for part in books.tries if books.parts[part] in (OPEN, IN_FLIGHT)}
+    _check(troubled == books.troubled.keys(), "parts with tries that can be tried again differ")
 
 
 def _chunks(books: Books) -> None:
@@ -109,6 +111,8 @@ def _workers(books: Books) -> None:
         _check(len(worker.claims) <= 1, f"{name} holds {len(worker.claims)} claims")
         _check(worker.parked == (name in books.parked), f"{name} is parked in one book only")
         _check(not (worker.parked and worker.claims), f"{name} is parked and holds a claim")
+        idle = not worker.claims and not worker.parked
+        _check(idle == (name in books.idle), f"{name} is idle in one book only")
         _check((worker.blocked_until is not None) == (name in books.blocked), f"{name}: blocked in one book")
-    for names in (books.parked, books.blocked, books.silent):
+    for names in (books.parked, books.blocked, books.silent, books.idle):
         _check(names.keys() <= books.workers.keys(), "a worker that left is still parked, blocked or silent")

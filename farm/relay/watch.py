@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from farm import events as ev
 from farm.relay import endings
 from farm.relay.books import Books
@@ -15,15 +17,21 @@ _MEDIAN_OVER = 101
 
 
 def check_leases(turn: Turn) -> None:
-    """Lapse the claims whose lease ran out. One lease length for all, so only the oldest are looked at."""
+    """Lapse the claims whose lease ran out. One lease length for all, so only the oldest are looked at.
+
+    Silence is nobody's fault and counts no try, the first time. A part that silences one worker after another
+    counts one for each after that, so that it ends set aside (RG40)."""
     books = turn.books
     lease_seconds = books.options.lease_seconds
     while books.leases:
         claim = next(iter(books.leases.values()))
         if turn.now - claim.renewed_at < lease_seconds:
             return
-        silence = turn.now - claim.renewed_at
-        endings.end_claim(turn, claim, "lapsed", f"no heartbeat for {silence:.1f} s")
+        reason = f"no heartbeat for {turn.now - claim.renewed_at:.1f} s"
+        part = books.grid.part_at(books.next_frame(claim, skipping=True))
+        if part in books.lapsed_at:
+            endings.fail_part(turn, claim, part, "lapsed", reason)
+        endings.end_claim(turn, claim, "lapsed", reason)
 
 
 def check_progress(turn: Turn) -> None:
@@ -55,7 +63,7 @@ def _part_limit_seconds(books: Books) -> float | None:
     limits = [] if books.options.part_timeout_seconds is None else [books.options.part_timeout_seconds]
     share = books.options.part_timeout_share
     if share is not None:
-        newest = list(books.credits.values())[-_MEDIAN_OVER:]
+        newest = islice(reversed(books.credits.values()), _MEDIAN_OVER)
         times = sorted(
             c.render_seconds for c in newest if isinstance(c, ev.PartCredited) and c.render_seconds
         )

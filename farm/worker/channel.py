@@ -61,13 +61,13 @@ class Channel:
             self._closed = self._closed or reason
             waiting = list(self._waiting.values())
             self._waiting.clear()
-        for answer in waiting:
-            with contextlib.suppress(InvalidStateError):
-                answer.set_exception(ChannelClosed(self._closed))
         if first:
             with contextlib.suppress(OSError):
                 self._sock.shutdown(socket.SHUT_RDWR)
-            self._on_closed(reason)
+            self._on_closed(reason)  # before the answers fail, so that nobody begins anything in between
+        for answer in waiting:
+            with contextlib.suppress(InvalidStateError):
+                answer.set_exception(ChannelClosed(self._closed))
 
     def _send(self, request: AnyRequest, answer: Future[AnyAnswer] | None) -> None:
         with self._send_lock:

@@ -103,6 +103,7 @@ class WorkerLoop:
         self._channel = Channel(sock, self.orders.heard, self.orders.closed)
         self._deliveries = Deliveries(self._channel, self.orders, spec.store_dir, log)
         self._throttle = Throttle(spec.profile.fps_cap, clock, self._sleep)
+        self._free_at: float | None = None  # when the last claim's work was scheduled to end; None: parked
         self._renderer: Renderer | None = None
         self._renderer_linear = False
         self._in_hand: tuple[HeldClaim, int, int] | None = None  # claim, start and stop of the part
@@ -173,6 +174,7 @@ class WorkerLoop:
             return None
         answer = self._ask(Claim())
         if isinstance(answer, Parked):
+            self._free_at = None
             self._log.line(f"parked: {answer.why}")
         elif isinstance(answer, Finished):
             self._log.line(f"finished: {answer.why}")
@@ -199,10 +201,17 @@ class WorkerLoop:
             self._log.line(f"{claim.token} is over: {claim.why or 'nothing left to do'}")
         finally:
             self._log.end()
+            if self._free_at is None or self._free_at < claim.granted_at:
+                self._free_at = self._clock.now()  # nothing was rendered to its end
 
     def _wait_overhead(self, claim: HeldClaim) -> None:
-        """Counted from the grant's arrival, so that time spent elsewhere is not added to it."""
-        work_at = claim.granted_at + self._spec.profile.overhead_seconds
+        """The profile's overhead is what a claim costs this worker, the real cost of getting it included: it
+        counts from the scheduled end of the last claim's work, if that was waited for by nothing but the
+        claim, else from the grant's arrival."""
+        overhead = self._spec.profile.overhead_seconds
+        work_at = claim.granted_at + overhead
+        if self._free_at is not None:
+            work_at = max(claim.granted_at, min(work_at, self._free_at + overhead))
         self.orders.wait(lambda: not claim.live or self.orders.leaving, work_at)
         self._throttle.begin(work_at)
 
@@ -263,6 +272,7 @@ class WorkerLoop:
         finally:
             self._in_hand = None
         seconds = self._clock.now() - began
+        self._free_at = min(self._clock.now(), self._throttle.due)
         claim.cursor = claim.position = stop
         claim.rendered = rendered_before + stop - start
         self._log.line(

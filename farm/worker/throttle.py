@@ -27,6 +27,11 @@ class Throttle:
         self._sleep = sleep
         self._due = clock.now()
 
+    @property
+    def due(self) -> float:
+        """The clock time at which the last frame's slot ends; without a cap, now."""
+        return self._due if self._frame_seconds else self._clock.now()
+
     def begin(self, at: float) -> None:
         """The work starts at clock time ``at``, which may be past."""
         self._due = at

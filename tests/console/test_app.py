@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from console.app import ConsoleApp, Outcome
+from console.app import BUSY_RECORDS, ConsoleApp, Outcome
 from console.modals.dialog import Dialog, Question
 from console.modals.help import Help
 from console.modals.worker import WorkerDetail
@@ -20,7 +20,15 @@ from console.widgets.header import Header
 from console.widgets.key_bar import KeysRow, SaidRow
 from console.widgets.workers import WorkerRow
 from farm.commands import Drain, KillWorker, Pause, Resume, StallWorker, StopNow
-from farm.events import DrainStarted, JobPaused, JobResumed, OperatorActed
+from farm.events import (
+    ClaimProgress,
+    DrainStarted,
+    JobPaused,
+    JobResumed,
+    LeaseRenewed,
+    Notice,
+    OperatorActed,
+)
 from tests.console.player import Player
 from tests.console.story import Fault, Story, play
 
@@ -130,6 +138,31 @@ async def test_one_tick_takes_in_everything_and_draws_only_what_changed() -> Non
         player_of(app).time = 61.0
         app.tick()
         await wait_for(pilot, lambda: any(isinstance(widget, Header) for widget in drawn), "the clock")
+
+
+@on_loop
+async def test_under_load_panels_take_turns_and_catch_up_when_it_is_quiet() -> None:
+    async with console(at=5).run_test(size=(120, 40)) as pilot:
+        app = await ready(pilot)
+
+        def burst() -> tuple[bool, bool]:
+            """Whether workers and events were brought up to date by a tick with a lot to take in."""
+            workers, events = list(app.live.worker_list.rows), list(app.live.event_list.rows)
+            player_of(app).time += 1.0
+            notices = [Notice(level="info", text=f"notice {n}") for n in range(BUSY_RECORDS + 1)]
+            token = app.model.workers["w4"].token
+            assert token is not None
+            progress = ClaimProgress(token, position=1_000_000 + app.model.records)
+            player_of(app).add(LeaseRenewed(worker="w4", claims=(progress,)), *notices)
+            app.tick()
+            return list(app.live.worker_list.rows) != workers, list(app.live.event_list.rows) != events
+
+        assert burst()[1], "a burst alone is shown at once"
+        shown = {burst(), burst()}
+        assert {events for _, events in shown} == {True, False}
+        assert app.live.head.rows[0].clock == "t 00:08"  # type: ignore[attr-defined]
+        app.tick()
+        assert app.live.event_list.rows[0] == app.model.events[-1]
 
 
 @pytest.mark.parametrize("size", [(40, 10), (80, 24), (120, 40), (300, 80), (20, 5), (1, 1)])
