@@ -16,9 +16,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import msgspec
 import typer
+from typer.exceptions import TyperException
 
 from console import options as opt
 from console.run import carry_out, demo_request, print_plan, print_verified, verify_output
@@ -32,7 +32,6 @@ app = typer.Typer(
     name="uneven",
     help="Render a video on uneven workers, from the terminal, exact to the frame.",
     add_completion=False,
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -41,17 +40,17 @@ app = typer.Typer(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the ``uneven`` command; exits with an ``ExitCode``."""
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
         opt.refuse_ffmpeg_spellings(arguments)
         code = app(args=arguments, prog_name="uneven", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
-    except click.exceptions.Exit as ended:
+    except typer.Exit as ended:
         sys.exit(ended.exit_code)
-    except click.ClickException as error:
-        error.show(sys.stderr)
+    except TyperException as error:
+        _complain(f"{error.format_message().rstrip('.')}; see uneven {_command(arguments)}--help")
         sys.exit(ExitCode.USAGE)
-    except (click.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         _complain("interrupted")
         sys.exit(ExitCode.INTERRUPTED)
     except BrokenPipeError:
@@ -64,6 +63,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _complain("this is a bug of uneven; what follows helps to mend it:")
         traceback.print_exc()
         sys.exit(ExitCode.BUG)
+
+
+def _command(arguments: Sequence[str]) -> str:
+    known = [
+        command.name or command.callback.__name__ for command in app.registered_commands if command.callback
+    ]
+    return f"{arguments[0]} " if arguments[0] in known else ""
 
 
 def _complain(sentence: str) -> None:
