@@ -35,7 +35,7 @@ def try_grant(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.Gr
     found = _open_range(turn, worker)
     if found is not None:
         return _grant_open(turn, worker, policy, *found)
-    if books.open.frames == 0 and tail.kind == "duplicate-oldest":
+    if tail.kind == "duplicate-oldest":
         chunk = _oldest_duplicable(turn, worker)
         if chunk is not None:
             return _grant_duplicate(turn, worker, chunk, tail)

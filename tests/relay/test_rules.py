@@ -97,14 +97,17 @@ def test_frames_that_cannot_be_decoded_count_as_part_of_the_plan() -> None:
 
 
 def test_the_last_credit_ends_the_job() -> None:
-    run = Run("w1", parts=1)
+    run = Run("w1", parts=2, policy="fixed,10")
     run.wait(5)
-    token = run.claim("w1").token
-    run.now += 4
-    run.credit("w1", token, 0)
-    assert run.saw(ev.WorkFinished) == [
-        ev.WorkFinished(credited_frames=10, set_aside_frames=0, makespan_seconds=4.0)
-    ]
+    for part in range(2):
+        token = run.claim("w1").token
+        run.now += 4
+        run.credit("w1", token, part)
+    finished = ev.WorkFinished(credited_frames=20, set_aside_frames=0, makespan_seconds=8.0)
+    assert run.saw(ev.WorkFinished) == [finished]
+    run.restart()
+    assert run.saw(ev.WorkFinished) == [finished], "the next relay says so too"
+    run.join("w1")
     assert isinstance(run.ask("w1"), msg.Finished)
 
 

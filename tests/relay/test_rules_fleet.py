@@ -27,6 +27,24 @@ def test_the_oldest_chunk_is_duplicated_first() -> None:
     assert run.books.duplicates == 2
 
 
+def test_a_grant_says_whether_it_is_new_reopened_or_a_duplicate() -> None:
+    run = Run("w1", "w2", "w3", parts=4)
+    grants = []
+    for worker in ("w1", "w2", "w3"):
+        run.claim(worker)
+        grants += run.saw(ev.ClaimGranted)
+    run.release("w2")
+    run.claim("w2")
+    grants += run.saw(ev.ClaimGranted)
+    assert [(grant.token, grant.duplicate, grant.reopened) for grant in grants] == [
+        ("c0#1@e1", False, False),
+        ("c1#1@e1", False, False),
+        ("c0#2@e1", True, False),
+        ("c2#1@e1", False, True),
+    ]
+    assert grants[2].why == "nothing is open; c0 is the oldest chunk in flight, held by w1"
+
+
 def test_the_tail_acts_only_when_nothing_is_open() -> None:
     run = Run("w1", "w2", parts=4)
     run.claim("w1")
@@ -74,6 +92,20 @@ def test_a_chunk_that_loses_one_of_two_holders_stays_in_flight_and_comes_first()
         "w3": "completed",
         "w4": "superseded",
     }
+
+
+def test_a_chunk_is_complete_once_and_only_when_it_is() -> None:
+    """1. w1 lapses: the chunk reopens, which does not complete it. 2. w2 takes it, w1 a copy; w1 releases it:
+    nor does that. 3. w2 delivers it all: complete, once."""
+    run = Run("w1", "w2", parts=2)
+    run.claim("w1")
+    run.wait(20)
+    token = run.claim("w2").token
+    run.claim("w1")
+    run.release("w1")
+    assert not run.all(ev.ChunkCompleted)
+    run.credit("w2", token, 0, 1)
+    assert [event.chunk for event in run.all(ev.ChunkCompleted)] == [1]
 
 
 def test_the_last_of_two_holders_reopens_the_rest_once() -> None:
@@ -419,6 +451,15 @@ def test_a_worker_that_fails_in_a_row_is_blocked_and_forgiven() -> None:
     assert run.saw(ev.WorkerForgiven) and [name for name, _ in run.woken()] == ["w1"]
     run.fail("w1")
     assert not run.saw(ev.WorkerBlocked), "forgiven: it counts from nought"
+
+
+def test_a_blocked_worker_may_die() -> None:
+    run = Run("w1", "w2", policy="fixed,10", block_after_failures=1)
+    run.claim("w1")
+    run.fail("w1")
+    run.gone("w1")
+    run.join("w1")
+    assert isinstance(run.ask("w1"), msg.Granted)
 
 
 def test_a_credit_between_failures_breaks_the_row() -> None:

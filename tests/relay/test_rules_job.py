@@ -413,7 +413,12 @@ def test_once_linear_seams_are_not_judged_and_what_was_read_otherwise_is_not_tak
 
 @pytest.mark.parametrize(
     ("left", "right"),
-    [({"next_frame_crc": 2}, {"first_frame_crc": 2}), ({}, {"first_frame_crc": 2}), ({}, {})],
+    [
+        ({"next_frame_crc": 2}, {"first_frame_crc": 2}),
+        ({"next_frame_crc": 2}, {}),
+        ({}, {"first_frame_crc": 2}),
+        ({}, {}),
+    ],
 )
 def test_seams_that_match_or_are_unknown_pass(left: dict[str, int], right: dict[str, int]) -> None:
     run = Run("w1", parts=2)

@@ -59,6 +59,30 @@ def test_what_lapses_reopens_at_the_head_joined_with_open_neighbours() -> None:
     assert [(event.start, event.reopened) for event in run.saw(ev.ClaimGranted)] == [(0, True)]
 
 
+def test_a_worker_that_asks_again_after_a_lapse_is_counted_again() -> None:
+    """1. w1 and w2 hold claims and lapse: of three, one is left to share with. 2. w1 asks: half of what is
+    open, for two of them, is 20 of 80 frames. 3. w2 asks and is parked: available as well."""
+    run = Run("w1", "w2", "w3", parts=8, policy="guided,1")
+    for worker in ("w1", "w2"):
+        run.claim(worker)
+    run.wait(20)
+    assert run.books.available_count == 1
+    granted = run.claim("w1")
+    assert (granted.start, granted.stop) == (0, 20)
+    assert run.books.available("w1") and run.books.available_count == 2
+    run.command(cmd.Pause())
+    run.park("w2")
+    assert run.books.available("w2")
+
+
+def test_a_silent_worker_may_be_found_dead_later() -> None:
+    run = Run("w1")
+    run.claim("w1")
+    run.wait(20)
+    run.gone("w1")
+    assert run.books.losses == 1 and not run.all(ev.PartFailed)
+
+
 def test_the_one_that_lapsed_is_told_when_it_speaks_again() -> None:
     """RG37. Not before: it is silent, and its refusal is to be on record."""
     run = Run("w1")
@@ -215,6 +239,34 @@ def test_the_hard_limit_may_be_a_share_of_the_median_part() -> None:
     assert run.tokens("w1")
     run.wait(0.1)
     assert [event.reason for event in run.saw(ev.ClaimEnded)] == ["the part took longer than 9.0 s"]
+
+
+def test_the_median_is_of_parts_whose_time_is_known() -> None:
+    """Adopted parts have none, nor have parts from a spool: without them there are four, too few."""
+    run = Run("w1", part_timeout_share=0.1, policy="fixed,60")
+    run.adopt(7, 8, 9)
+    token = run.claim("w1").token
+    for part in range(4):
+        run.credit("w1", token, part, render_seconds=1.0)
+    run.credit("w1", token, 4)
+    run.wait(10)
+    assert run.tokens("w1")
+    run.credit("w1", token, 5, render_seconds=1.0)
+    run.claim("w1")
+    run.wait(0.2)
+    assert [event.how for event in run.saw(ev.ClaimEnded)] == ["timed out"]
+
+
+def test_without_a_limit_a_part_may_take_as_long_as_it_moves() -> None:
+    run = Run("w1", policy="fixed,60")
+    token = run.claim("w1").token
+    for part in range(5):
+        run.credit("w1", token, part, render_seconds=0.01)
+    for step in range(1, 50):
+        run.now += 15
+        run.beat("w1", ev.ClaimProgress(token, position=50, decoded=step))
+        run.wait(0)
+    assert run.tokens("w1")
 
 
 def test_the_stricter_of_two_limits_holds() -> None:
