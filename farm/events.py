@@ -28,6 +28,7 @@ ClaimEnd = Literal[
     "worker left",  # its worker left or died
     "relay restarted",  # an earlier epoch's claim, closed at recovery
     "voided",  # the reading of the source changed under it
+    "revoked",  # taken back before it was begun, for somebody who idles: no fault
 ]
 
 
@@ -50,6 +51,7 @@ class RelayOptions(msgspec.Struct, frozen=True, kw_only=True):
     part_timeout_seconds: float | None = None
     part_timeout_share: float | None = None  #: of the median part, 3.0 = 300 %
     max_tries: int = 3
+    claim_ahead: bool = False  #: workers may hold a second claim before the first one ends
     max_outstanding: int | None = None  #: chunks in flight up to which the tail duplicates; None: 2 x workers
     block_after_failures: int = 3
     block_seconds: float = 60.0
@@ -239,6 +241,7 @@ class ClaimProgress(msgspec.Struct, frozen=True, omit_defaults=True):
     rendered: int = 0  #: frames encoded
     decoded: int = 0  #: frames decoded, also those thrown away
     delivered_bytes: int = 0  #: bytes the store acknowledged
+    render_seconds: float = 0.0  #: spent rendering; neither overhead nor waiting counts
 
 
 class LeaseRenewed(Event, frozen=True, kw_only=True):
@@ -264,6 +267,15 @@ class RangeReopened(Event, frozen=True, kw_only=True):
     start: int
     stop: int
     chunk: int
+
+
+class ChunkSplit(Event, frozen=True, kw_only=True):
+    """A chunk ends at frame ``at`` from now on; what it had beyond is open again, or goes to another worker
+    by the grant that follows."""
+
+    chunk: int
+    at: int
+    why: str = ""
 
 
 class ChunkCompleted(Event, frozen=True, kw_only=True):
@@ -308,6 +320,9 @@ class PartCredited(Event, frozen=True, kw_only=True):
     first_frame_crc: int | None = None  #: of the decoded picture; the seam check compares neighbours
     next_frame_crc: int | None = None
     lost_frames: int = 0  #: frames of the source that could not be decoded
+    chunk: int | None = None  #: whose part it was, if a split had moved it from the claim's own chunk
+    claim_rendered: int = 0  #: frames rendered under the claim when this part was done
+    claim_seconds: float = 0.0  #: seconds spent rendering under the claim when this part was done
 
 
 class PartSuperseded(Event, frozen=True, kw_only=True):
@@ -319,6 +334,8 @@ class PartSuperseded(Event, frozen=True, kw_only=True):
     frames: int  #: frames wasted
     sha256: str = ""
     reason: str = ""
+    claim_rendered: int = 0
+    claim_seconds: float = 0.0
 
 
 class PartAdopted(Event, frozen=True, kw_only=True):
@@ -401,6 +418,7 @@ AnyEvent = (
     | LeaseRenewed
     | ClaimEnded
     | RangeReopened
+    | ChunkSplit
     | ChunkCompleted
     | ClaimRefused
     | MessageRefused

@@ -44,7 +44,10 @@ class Join(Request, frozen=True, kw_only=True):
 
 
 class Claim(Request, frozen=True, kw_only=True):
-    """The worker is idle and asks for a chunk."""
+    """The worker is idle and asks for a chunk; or, ``ahead``, its present claim ends soon and it asks for the
+    next one, so that the overhead of that passes meanwhile."""
+
+    ahead: bool = False
 
 
 class Heartbeat(Request, frozen=True, kw_only=True):
@@ -68,6 +71,8 @@ class Deliver(Request, frozen=True, kw_only=True):
     next_frame_crc: int | None = None
     lost_frames: int = 0
     linear: bool = False
+    claim_rendered: int = 0
+    claim_seconds: float = 0.0
 
 
 class Offer(Request, frozen=True, kw_only=True):
@@ -119,6 +124,7 @@ class Welcome(Answer, frozen=True, kw_only=True):
     lease_seconds: float
     heartbeat_seconds: float
     version: int = 1
+    claim_ahead: bool = False  #: the worker may ask ahead
 
 
 class Granted(Answer, frozen=True, kw_only=True):

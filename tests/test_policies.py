@@ -73,8 +73,8 @@ def test_policies_are_read_as_users_spell_them(text: str, policy: Fixed | Guided
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "no policy ''; known: fixed, guided"),
-        ("magic", "no policy 'magic'; known: fixed, guided"),
+        ("", "no policy ''; known: fair, fixed, guided"),
+        ("magic", "no policy 'magic'; known: fair, fixed, guided"),
         ("Fixed,48", "no policy 'Fixed'"),
         ("fixed,48,2", "'2' is one too many"),
         ("fixed,size=48", "no parameter 'size'; it takes frames"),
@@ -116,8 +116,8 @@ def test_tails_are_read_as_users_spell_them(text: str, tail: TailRule) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "late", "none,from=start", "duplicate-oldest,from=end", "duplicate-oldest,from=start,2"]
+    "text", ["", "latest", "none,from=start", "duplicate-oldest,from=end", "duplicate-oldest,from=start,2"]
 )
 def test_a_tail_that_cannot_be_is_refused_with_the_choices(text: str) -> None:
-    with pytest.raises(UsageError, match="choose none, duplicate-oldest,from=frontier or"):
+    with pytest.raises(UsageError, match="choose none, split, late or duplicate-oldest"):
         parse_tail(text)

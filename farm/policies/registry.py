@@ -4,15 +4,21 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from farm.errors import UsageError
 from farm.policies.base import Policy
+from farm.policies.fair import Fair
 from farm.policies.fixed import Fixed
 from farm.policies.guided import Guided
 
-POLICIES: dict[str, type[Fixed] | type[Guided]] = {"fixed": Fixed, "guided": Guided}
+POLICIES: dict[str, type[Fixed] | type[Guided] | type[Fair]] = {
+    "fair": Fair,
+    "fixed": Fixed,
+    "guided": Guided,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +27,15 @@ class TailRule:
 
     ``duplicate-oldest`` (the relay write-up): a second claim on the oldest chunk in flight, from its first
     uncredited part on (``frontier``) or whole (``start``, the write-up's model, in which no holder skips what
-    the other has delivered).
+    the other has delivered). ``late`` and ``split``: tails.py.
     """
 
-    kind: Literal["none", "duplicate-oldest"] = "duplicate-oldest"
+    kind: Literal["none", "duplicate-oldest", "late", "split"] = "duplicate-oldest"
     from_: Literal["frontier", "start"] = "frontier"
 
     @property
     def name(self) -> str:
-        return self.kind if self.kind == "none" else f"{self.kind},from={self.from_}"
+        return f"{self.kind},from={self.from_}" if self.kind == "duplicate-oldest" else self.kind
 
 
 def parse_policy(text: str) -> Policy:
@@ -39,7 +45,8 @@ def parse_policy(text: str) -> Policy:
     if kind is None:
         raise UsageError(f"--schedule {text}: no policy {name!r}; known: {', '.join(POLICIES)}")
     names = [field.name for field in dataclasses.fields(kind)]
-    values: dict[str, int] = {}
+    values: dict[str, Any] = {}
+    types = {field.name: field.type for field in dataclasses.fields(kind)}
     for position, field in enumerate(fields):
         key, equals, value = field.partition("=")
         if not equals:
@@ -54,6 +61,12 @@ def parse_policy(text: str) -> Policy:
             )
         if key in values:
             raise UsageError(f"--schedule {text}: {key} is given twice")
+        if types[key] == "float":
+            number = _number(value)
+            if not 0 < number < 10**9:
+                raise UsageError(f"--schedule {text}: {key} must be a number above 0, not {value!r}")
+            values[key] = number
+            continue
         if not (value.isascii() and value.isdecimal() and len(value) < 10 and int(value)):
             raise UsageError(
                 f"--schedule {text}: {key} must be a whole number of frames above 0, not {value!r}"
@@ -65,11 +78,19 @@ def parse_policy(text: str) -> Policy:
     return policy
 
 
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
 def parse_tail(text: str) -> TailRule:
     """Raises UsageError."""
     name, *fields = [field.strip() for field in text.split(",")]
-    if name == "none" and not fields:
-        return TailRule("none")
+    for kind in ("none", "late", "split"):
+        if name == kind and not fields:
+            return TailRule(kind)
     if name == "duplicate-oldest":
         match fields:
             case [] | ["from=frontier"]:
@@ -77,5 +98,5 @@ def parse_tail(text: str) -> TailRule:
             case ["from=start"]:
                 return TailRule("duplicate-oldest", "start")
     raise UsageError(
-        f"--tail {text}: choose none, duplicate-oldest,from=frontier or duplicate-oldest,from=start"
+        f"--tail {text}: choose none, split, late or duplicate-oldest[,from=frontier|start]"
     )

@@ -1,5 +1,5 @@
-"""What is known of each worker's speed, learnt from its reports. Part of the relay's books: folded from events,
-so a recovered relay knows what the one before it knew.
+"""What is known of each worker's speed, learnt from its reports. Part of the relay's books: folded from
+events, so a recovered relay knows what the one before it knew.
 
 Formulas (docs/scheduling.md, ``fair``): at each report of ``df`` frames in ``ds`` seconds of rendering,
 F = F·exp(-ds/TAU) + df, S = S·exp(-ds/TAU) + ds, rate = F/S (0.5/S while F is 0). At the first report of a
@@ -12,7 +12,7 @@ For adaptive factoring also the mean and the variance of a frame's time over rep
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 #: Rendering seconds after which a report counts 1/e.
 TAU_SECONDS = 20.0
@@ -64,23 +64,22 @@ class Speed:
         self.overhead_seconds = found if known is None else (found + known) / 2
 
 
+@dataclass(slots=True)
 class Speeds:
     """All workers' speeds, by name; kept when a worker leaves, since it may come back."""
 
-    __slots__ = ("_by_worker",)
-
-    def __init__(self) -> None:
-        self._by_worker: dict[str, Speed] = {}
+    by_worker: dict[str, Speed] = field(default_factory=dict)
 
     def of(self, worker: str) -> Speed:
         """What is known of ``worker``; an empty record before its first report."""
-        speed = self._by_worker.get(worker)
-        if speed is None:
-            speed = self._by_worker[worker] = Speed()
-        return speed
+        return self.by_worker.get(worker) or Speed()
+
+    def learn(self, worker: str) -> Speed:
+        """The record of ``worker``, to be told reports."""
+        return self.by_worker.setdefault(worker, Speed())
 
     def known(self, worker: str) -> bool:
-        speed = self._by_worker.get(worker)
+        speed = self.by_worker.get(worker)
         return speed is not None and speed.rate is not None
 
     def rate(self, worker: str) -> float | None:
@@ -88,7 +87,7 @@ class Speeds:
         rate = self.of(worker).rate
         if rate is not None:
             return rate
-        rates = [speed.rate for speed in self._by_worker.values() if speed.rate is not None]
+        rates = [speed.rate for speed in self.by_worker.values() if speed.rate is not None]
         return sum(rates) / len(rates) if rates else None
 
     def overhead_seconds(self, worker: str) -> float:
@@ -96,5 +95,5 @@ class Speeds:
         own = self.of(worker).overhead_seconds
         if own is not None:
             return own
-        known = [s.overhead_seconds for s in self._by_worker.values() if s.overhead_seconds is not None]
+        known = [s.overhead_seconds for s in self.by_worker.values() if s.overhead_seconds is not None]
         return sum(known) / len(known) if known else 0.0

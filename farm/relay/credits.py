@@ -7,7 +7,7 @@ from farm import messages as msg
 from farm.errors import shorten
 from farm.frames import ClaimToken
 from farm.relay import endings
-from farm.relay.books import CREDITED
+from farm.relay.books import CREDITED, IN_FLIGHT, OPEN, Books
 from farm.relay.identity import refuse
 from farm.relay.ledger import ClaimRecord
 from farm.relay.turn import Turn
@@ -21,10 +21,10 @@ def deliver(
     books = turn.books
     grid = books.grid
     token = claim.text if isinstance(claim, ClaimRecord) else str(claim)
-    bounds = claim if isinstance(claim, ClaimRecord) else books.ended[token]
+    start, stop = _granted(books, claim)
     part = request.part
-    if part is None or not 0 <= part < grid.parts or not bounds.start <= grid.start(part) < bounds.stop:
-        reason = f"{token} covers frames [{bounds.start}, {bounds.stop})"
+    if part is None or not 0 <= part < grid.parts or not start <= grid.start(part) < stop:
+        reason = f"{token} covers frames [{start}, {stop})"
         shown = f"part {shorten(part)}"
         turn.emit(ev.MessageRefused(worker=worker, asked="deliver", received=shown, reason=reason))
         return msg.Refused(received=shown, reason=reason)
@@ -34,14 +34,14 @@ def deliver(
         endings.end_claim(turn, claim, "failed", message)
         endings.block_if_failing(turn, worker)
         return msg.Ended(token=token)
-    if isinstance(claim, ClaimToken) or books.parts[part] == CREDITED:
+    if isinstance(claim, ClaimToken) or books.parts[part] not in (OPEN, IN_FLIGHT):
         return _superseded(turn, worker, token, part, request)
     if books.linear and not request.linear:
         reason = "this job reads from the start, and this part was not read so"
         return refuse(turn, worker, request, part, reason, "state")
     _credit(turn, worker, claim, part, request)
     live = books.claim(token)
-    stop = live.stop if live is not None else bounds.stop
+    stop = live.stop if live is not None else stop
     return msg.Delivered(
         token=token,
         part=part,
@@ -52,11 +52,29 @@ def deliver(
     )
 
 
+def _granted(books: Books, claim: ClaimRecord | ClaimToken) -> tuple[int, int]:
+    """The range a claim was granted. Splits made it smaller since, but what lies beyond and comes all the
+    same is credited if nobody else was faster."""
+    if isinstance(claim, ClaimRecord):
+        return claim.start, claim.granted_stop
+    ended = books.ended[str(claim)]
+    return ended.start, ended.stop
+
+
 def _credit(turn: Turn, worker: str, claim: ClaimRecord, part: int, request: msg.Deliver) -> None:
+    books = turn.books
+    chunk = books.chunk_of(claim)
+    elsewhere = books.grid.start(part) >= claim.stop
+    if elsewhere:
+        found = books.chunk_at(books.grid.start(part)) if books.parts[part] == IN_FLIGHT else None
+        chunk = found or chunk
     turn.emit(
         ev.PartCredited(
             part=part,
-            frames=turn.books.grid.size(part),
+            chunk=chunk.number if elsewhere else None,
+            claim_rendered=request.claim_rendered,
+            claim_seconds=request.claim_seconds,
+            frames=books.grid.size(part),
             token=claim.text,
             worker=worker,
             file=request.file,
@@ -68,10 +86,10 @@ def _credit(turn: Turn, worker: str, claim: ClaimRecord, part: int, request: msg
             lost_frames=request.lost_frames,
         )
     )
-    others = [other for other in turn.books.chunk_of(claim).claims.values() if other is not claim]
-    endings.end_finished_claims(turn, claim)
+    others = [other for other in chunk.claims.values() if other is not claim]
+    endings.end_finished_claims(turn, chunk, claim)
     for other in others:
-        if turn.books.claim(other.text) is not None:
+        if books.claim(other.text) is not None:
             turn.tell(other.worker, other.text)
     endings.check_seam(turn, part)
 
@@ -95,7 +113,14 @@ def _superseded(turn: Turn, worker: str, token: str, part: int, request: msg.Del
         )
     turn.emit(
         ev.PartSuperseded(
-            part=part, token=token, worker=worker, frames=frames, sha256=request.sha256, reason=reason
+            part=part,
+            token=token,
+            worker=worker,
+            frames=frames,
+            sha256=request.sha256,
+            reason=reason,
+            claim_rendered=request.claim_rendered,
+            claim_seconds=request.claim_seconds,
         )
     )
     live = books.claim(token)

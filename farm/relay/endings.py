@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from farm import events as ev
 from farm.relay.books import OPEN, Books
-from farm.relay.ledger import ClaimRecord
+from farm.relay.ledger import ChunkRecord, ClaimRecord
 from farm.relay.turn import Turn
 
 
@@ -14,7 +14,7 @@ def end_claim(turn: Turn, claim: ClaimRecord, how: ev.ClaimEnd, reason: str = ""
     books = turn.books
     chunk = books.chunk_of(claim)
     last_holder = len(chunk.claims) == 1
-    rest = list(books.uncredited_ranges(chunk)) if last_holder else []
+    rest = list(books.uncredited_ranges(chunk.next, chunk.stop)) if last_holder else []
     wasted = max(0, claim.rendered - claim.credited - claim.superseded)
     turn.emit(
         ev.ClaimEnded(token=claim.text, worker=claim.worker, how=how, reason=reason, wasted_frames=wasted)
@@ -28,11 +28,10 @@ def end_claim(turn: Turn, claim: ClaimRecord, how: ev.ClaimEnd, reason: str = ""
         turn.tell(claim.worker, claim.text)
 
 
-def end_finished_claims(turn: Turn, delivered: ClaimRecord) -> None:
+def end_finished_claims(turn: Turn, chunk: ChunkRecord, delivered: ClaimRecord) -> None:
     """After a credit: the claims on that chunk with nothing left to deliver are over; the one that delivered
     is completed, another one is superseded, which is no fault of its worker."""
     books = turn.books
-    chunk = books.chunk_of(delivered)
     for claim in list(chunk.claims.values()):
         if books.next_frame(claim, skipping=True) < claim.stop:
             continue
@@ -40,6 +39,21 @@ def end_finished_claims(turn: Turn, delivered: ClaimRecord) -> None:
             end_claim(turn, claim, "completed")
         else:
             end_claim(turn, claim, "superseded", f"{delivered.worker} delivered first")
+
+
+def split_chunk(turn: Turn, chunk: ChunkRecord, at: int, why: str) -> None:
+    """End a chunk at the cut ``at``; its rest is open again, and its holders hear of their new stop. At its
+    start, where nothing was begun, the whole claim is taken back, without fault."""
+    if at <= chunk.start:
+        for claim in list(chunk.claims.values()):
+            end_claim(turn, claim, "revoked", why)
+        return
+    turn.emit(ev.ChunkSplit(chunk=chunk.number, at=at, why=why))
+    for claim in list(chunk.claims.values()):
+        if turn.books.next_frame(claim, skipping=True) >= claim.stop:
+            end_claim(turn, claim, "completed", "its rest was split off")
+        else:
+            turn.tell(claim.worker, claim.text)
 
 
 def fail_part(turn: Turn, claim: ClaimRecord, part: int, kind: str, message: str) -> None:

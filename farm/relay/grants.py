@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from operator import attrgetter
+
 from farm import events as ev
 from farm import messages as msg
 from farm.frames import ClaimToken
 from farm.policies.base import Ask, Policy
+from farm.policies.fair import Fair
 from farm.policies.registry import TailRule
-from farm.relay.books import Books
+from farm.policies.situation import Busy, Situation
+from farm.policies.tails import Duplicate, Split, late, split
+from farm.relay import endings
+from farm.relay.books import HOLD, Books
 from farm.relay.ledger import ChunkRecord
 from farm.relay.turn import Turn
 
@@ -32,14 +39,38 @@ def try_grant(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.Gr
     books = turn.books
     if books.paused_at is not None or books.workers[worker].blocked_until is not None:
         return None
+    if not books.open.frames and tail.kind != "split":
+        _take_ahead(turn, worker)
     found = _open_range(turn, worker)
     if found is not None:
         return _grant_open(turn, worker, policy, *found)
+    if books.open.frames or not _tail_open(books, tail):
+        return None
     if tail.kind == "duplicate-oldest":
         chunk = _oldest_duplicable(turn, worker)
-        if chunk is not None:
-            return _grant_duplicate(turn, worker, chunk, tail)
+        return None if chunk is None else _grant_duplicate(turn, worker, chunk, tail)
+    rule = {"late": late, "split": split}.get(tail.kind)
+    decision = None if rule is None else rule(worker, situation(turn, policy))
+    if isinstance(decision, Split):
+        return _grant_split(turn, worker, decision)
+    if isinstance(decision, Duplicate):
+        chunk = books.chunks[decision.claim.chunk]
+        if worker not in chunk.workers and not _shuns(turn, worker, chunk):
+            return _grant_duplicate(turn, worker, chunk, tail, decision.why)
     return None
+
+
+def grant_ahead(turn: Turn, worker: str, policy: Policy) -> msg.Granted | msg.Parked:
+    """A second claim for a worker whose first one ends soon: of open work only, and only while nobody idles.
+    Parked here means no more than "not now": the worker asks again when it is idle."""
+    books = turn.books
+    usable = books.paused_at is None and not books.draining and not books.parked
+    if usable and books.workers[worker].blocked_until is None:
+        found = _open_range(turn, worker)
+        granted = None if found is None else _grant_open(turn, worker, policy, *found)
+        if granted is not None:
+            return granted
+    return msg.Parked(why="nothing to hold ahead")
 
 
 def grant_part(turn: Turn, worker: str, part: int) -> msg.Granted | None:
@@ -61,29 +92,138 @@ def anything_to_give(books: Books, tail: TailRule) -> bool:
     """Whether some worker could be given something now; cheap, so that nobody is tried in vain."""
     if books.paused_at is not None or books.draining:
         return False
-    return books.open.frames > 0 or (tail.kind != "none" and _tail_open(books))
+    return books.open.frames > 0 or bool(books.ahead) or _tail_open(books, tail)
 
 
-def _grant_open(turn: Turn, worker: str, policy: Policy, start: int, limit: int) -> msg.Granted:
+def trim_claims(turn: Turn, tokens: Iterable[str], policy: Policy) -> None:
+    """Shorten claims that a report shows to be far too long for their worker; the rest is open again."""
     books = turn.books
-    ask = Ask(
-        worker=worker,
-        workers=max(1, books.available_count + (worker in books.silent)),  # it asks, so it is here
+    if not isinstance(policy, Fair):
+        return
+    for token in tokens:
+        claim = books.leases[token]
+        rate = books.speeds.of(claim.worker).rate
+        if rate is None or claim.ahead or not policy.too_long(claim.stop - claim.position, rate):
+            continue
+        busy = next(b for b in situation(turn, policy).busy if b.token == token)
+        at = policy.trim(busy, situation(turn, policy))
+        cut = None if at is None else _cut_at(books, busy, at)
+        if cut is not None:
+            chunk = books.chunk_of(claim)
+            endings.split_chunk(turn, chunk, cut, f"{claim.worker} would take too long for all of it")
+
+
+def situation(turn: Turn, policy: Policy) -> Situation:
+    """What the decision is made on; kept for the turn as long as nothing changes."""
+    books = turn.books
+    if turn.situation is not None and turn.situation_at == len(turn.events):
+        return turn.situation
+    busy = []
+    for chunk in books.chunks.values():
+        splittable = max(books.splittable(claim) for claim in chunk.claims.values())
+        for claim in chunk.claims.values():
+            busy.append(
+                Busy(
+                    token=claim.text,
+                    worker=claim.worker,
+                    chunk=chunk.number,
+                    start=claim.start,
+                    stop=claim.stop,
+                    seen=max(claim.position, books.next_frame(claim, skipping=True)),
+                    splittable=splittable,
+                    begun=claim.begun or claim.rendered > 0,
+                    ahead=claim.ahead,
+                    granted_at=claim.granted_at,
+                    heard_at=claim.renewed_at,
+                    holders=len(chunk.claims),
+                )
+            )
+    busy.sort(key=attrgetter("ahead"))
+    known = isinstance(policy, Fair) and policy.known
+    turn.situation_at = len(turn.events)
+    turn.situation = Situation(
+        now=turn.now,
         total_frames=books.grid.frames,
         open_frames=books.open.frames,
-        now=turn.now,
+        workers=max(1, books.available_count),
+        idle=tuple(n for n, w in books.workers.items() if not w.claims and books.available(n)),
+        busy=tuple(busy),
+        speeds=books.speeds,
+        heartbeat_seconds=books.options.heartbeat_seconds,
+        hold=HOLD,
+        claims_ahead=books.options.claim_ahead,
+        profiles={
+            name: (worker.fps_cap, worker.overhead_seconds)
+            for name, worker in books.workers.items()
+            if known and worker.fps_cap is not None
+        },
     )
-    size = policy.size(ask)
-    stop = books.grid.stop_for(start, size.frames, limit)
+    return turn.situation
+
+
+def _grant_open(turn: Turn, worker: str, policy: Policy, start: int, limit: int) -> msg.Granted | None:
+    books = turn.books
+    if isinstance(policy, Fair):
+        shared = policy.share(worker, situation(turn, policy))
+        if shared is None:
+            return None
+        frames, why = shared
+    else:
+        ask = Ask(
+            worker=worker,
+            workers=max(1, books.available_count + (worker in books.silent)),  # it asks, so it is here
+            total_frames=books.grid.frames,
+            open_frames=books.open.frames,
+            now=turn.now,
+        )
+        frames, why = policy.size(ask)
+    stop = books.grid.stop_for(start, frames, limit)
     token = ClaimToken(books.chunk_count, 1, books.epoch)
-    return _emit_grant(turn, worker, token, start, stop, size.why)
+    return _emit_grant(turn, worker, token, start, stop, why)
 
 
-def _grant_duplicate(turn: Turn, worker: str, chunk: ChunkRecord, tail: TailRule) -> msg.Granted:
+def _take_ahead(turn: Turn, worker: str) -> None:
+    """Somebody idles and nothing is open: what is held ahead and was not begun is taken first."""
+    for claim in turn.books.ahead.values():
+        if claim.worker != worker:
+            endings.end_claim(turn, claim, "revoked", f"{worker} has nothing to do")
+            return
+
+
+def _grant_split(turn: Turn, worker: str, decision: Split) -> msg.Granted | None:
+    books = turn.books
+    chunk = books.chunks[decision.claim.chunk]
+    cut = _cut_at(books, decision.claim, decision.at)
+    shunned = [books.grid.start(part) for part in _shunned(turn, worker)]
+    if cut is None or any(cut <= part < chunk.stop for part in shunned):
+        return None
+    stop = chunk.stop
+    endings.split_chunk(turn, chunk, cut, decision.why)
+    token = ClaimToken(books.chunk_count, 1, books.epoch)
+    return _emit_grant(turn, worker, token, cut, stop, decision.why)
+
+
+def _cut_at(books: Books, claim: Busy, at: float) -> int | None:
+    """The cut nearest to ``at`` at which the claim's chunk may be split; None if there is none."""
+    grid = books.grid
+    chunk = books.chunks[claim.chunk]
+    if any(held.start >= claim.splittable and held.start > chunk.start for held in chunk.claims.values()):
+        return None  # a copy that begins further on would be left with nothing
+    part = grid.part_at(min(max(int(at), claim.splittable), chunk.stop - 1))
+    low, high = grid.start(part), grid.stop(part)
+    cut = low if at - low < high - at and low >= claim.splittable else high
+    if cut >= chunk.stop:
+        cut = low
+    return cut if claim.splittable <= cut < chunk.stop and cut >= chunk.start else None
+
+
+def _grant_duplicate(
+    turn: Turn, worker: str, chunk: ChunkRecord, tail: TailRule, why: str = ""
+) -> msg.Granted:
     token = ClaimToken(chunk.number, chunk.attempts + 1, turn.books.epoch)
     start = chunk.next if tail.from_ == "frontier" else chunk.start
     holders = ", ".join(claim.worker for claim in chunk.claims.values())
-    why = f"nothing is open; c{chunk.number} is the oldest chunk in flight, held by {holders}"
+    why = why or f"nothing is open; c{chunk.number} is the oldest chunk in flight, held by {holders}"
     return _emit_grant(turn, worker, token, start, chunk.stop, why, duplicate=True)
 
 
@@ -145,22 +285,29 @@ def _left_to_others(turn: Turn, worker: str, part: int) -> bool:
     return any(name not in failed and books.expected(name, turn.now) for name in books.workers)
 
 
-def _tail_open(books: Books) -> bool:
+def _tail_open(books: Books, tail: TailRule) -> bool:
+    """Whether the tail rule may act at all: nothing is open, and few enough chunks are in flight. Splitting
+    has no use for that limit: it only moves work."""
+    if tail.kind == "none" or books.open.frames or not books.chunks:
+        return False
+    if tail.kind == "split":
+        return True
     limit = books.options.max_outstanding
     limit = 2 * max(1, books.available_count) if limit is None else limit
-    return books.open.frames == 0 and bool(books.duplicable) and len(books.chunks) <= limit
+    return bool(books.duplicable) and len(books.chunks) <= limit
 
 
 def _oldest_duplicable(turn: Turn, worker: str) -> ChunkRecord | None:
     """Never one that this worker has held before, nor one with a part that it has to leave to others."""
-    books = turn.books
-    if not _tail_open(books):
-        return None
-    shunned = [books.grid.start(part) for part in _shunned(turn, worker)]
-    for chunk in books.duplicable.values():
-        if worker not in chunk.workers and not any(chunk.next <= part < chunk.stop for part in shunned):
+    for chunk in turn.books.duplicable.values():
+        if worker not in chunk.workers and not _shuns(turn, worker, chunk):
             return chunk
     return None
+
+
+def _shuns(turn: Turn, worker: str, chunk: ChunkRecord) -> bool:
+    grid = turn.books.grid
+    return any(chunk.next <= grid.start(part) < chunk.stop for part in _shunned(turn, worker))
 
 
 def _why_nothing(books: Books, worker: str) -> str:

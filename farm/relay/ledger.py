@@ -11,8 +11,18 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
+from typing import Final
 
 from farm.frames import ClaimToken
+
+#: At most this many live claims on one chunk.
+HOLD: Final = 2
+
+#: Where a part can be.
+OPEN: Final = 0
+IN_FLIGHT: Final = 1
+CREDITED: Final = 2
+SET_ASIDE: Final = 3
 
 
 class OpenRanges:
@@ -100,6 +110,12 @@ class ClaimRecord:
     delivered_bytes: int = 0
     credited: int = 0  #: frames of it that counted
     superseded: int = 0  #: frames it delivered that did not count
+    granted_stop: int = 0  #: its stop when it was granted; splits make ``stop`` smaller
+    ahead: bool = False  #: held ahead, behind another claim of its worker
+    was_ahead: bool = False
+    begun: bool = False  #: a report said that frames of it are worked on
+    render_seconds: float = 0.0  #: spent rendering, as of the last report
+    reported: int = 0  #: frames rendered, as of that report
     delivered_ahead: set[int] = field(default_factory=set)  #: parts it delivered after ``own_next``
 
 

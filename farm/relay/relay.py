@@ -25,7 +25,7 @@ from farm.policies.registry import parse_policy, parse_tail
 from farm.relay import endings
 from farm.relay.books import OPEN, Books
 from farm.relay.credits import deliver
-from farm.relay.grants import anything_to_give, grant, grant_part, try_grant
+from farm.relay.grants import anything_to_give, grant, grant_ahead, grant_part, trim_claims, try_grant
 from farm.relay.identity import live_claim, own_claim, refuse
 from farm.relay.ledger import ClaimRecord, WorkerRecord
 from farm.relay.repeats import Answers, numbered
@@ -42,6 +42,7 @@ class Relay:
     def __init__(self, books: Books) -> None:
         self.books = books
         self._answers: dict[str, Answers] = {}
+        self._ticked_at = 0.0
         self._read_options()
 
     # --- the run -----------------------------------------------------------------------------------------
@@ -127,6 +128,7 @@ class Relay:
     def tick(self, now: float) -> Outcome:
         """Judge leases, stalls and time limits. Call after the messages that are waiting were handled."""
         turn = self._turn(now)
+        self._ticked_at = now
         check_leases(turn)
         check_progress(turn)
         for worker in list(self.books.blocked):
@@ -214,6 +216,7 @@ class Relay:
             epoch=books.epoch,
             lease_seconds=options.lease_seconds,
             heartbeat_seconds=options.heartbeat_seconds,
+            claim_ahead=options.claim_ahead,
         )
         refused: msg.AnyAnswer | None = None
         if request.worker != worker:
@@ -246,6 +249,8 @@ class Relay:
 
     def _claim(self, turn: Turn, worker: str, request: msg.Claim) -> msg.AnyAnswer:
         held = self.books.workers[worker].claims
+        if request.ahead and len(held) == 1 and self.books.options.claim_ahead:
+            return grant_ahead(turn, worker, self._policy)
         if held:
             reason = f"you hold {', '.join(held)}: complete or release it first"
             return refuse(turn, worker, request, worker, reason, "state")
@@ -284,6 +289,7 @@ class Relay:
                 states.append(turn.claim_state(progress.token))
         if renewed:
             turn.emit(ev.LeaseRenewed(worker=worker, claims=tuple(renewed)))
+            trim_claims(turn, [progress.token for progress in renewed], self._policy)
         states += [turn.claim_state(progress.token) for progress in renewed]
         return msg.Beat(claims=tuple(states), hold=books.paused_at is not None, drain=books.draining)
 
@@ -348,6 +354,8 @@ class Relay:
     ) -> Outcome:
         """What follows from a turn, whatever it was: parts set aside, parked workers woken, the end."""
         books = self.books
+        if self._tail.kind == "split" and not time_passed and turn.events:
+            self._wake_parked(turn, at_most=1)  # a report may change what is expected of whom
         if time_passed or any(not isinstance(event, _QUIET) for event in turn.events):
             endings.set_aside_exhausted(turn)
             self._wake_parked(turn)
@@ -365,13 +373,36 @@ class Relay:
                 self._dismiss_parked(turn, "all work is done")
         return turn.outcome(answer)
 
-    def _wake_parked(self, turn: Turn) -> None:
+    def _wake_parked(self, turn: Turn, at_most: int = 8) -> None:
+        """Give parked workers what there is, in the order they were parked; after ``at_most`` that could be
+        given nothing the others are left alone until the next event."""
+        refused = 0
         for worker in list(self.books.parked):
-            if not anything_to_give(self.books, self._tail):
+            if refused >= at_most or not anything_to_give(self.books, self._tail):
                 return
             granted = try_grant(turn, worker, self._policy, self._tail)
             if granted is not None:
                 turn.push(worker, granted)
+            else:
+                refused += 1
+
+    def next_deadline(self) -> float | None:
+        """The lease time at which a tick may change something, if nothing else happens before; for engines
+        that don't poll."""
+        books = self.books
+        options = books.options
+        times = [until for name in books.blocked if (until := books.workers[name].blocked_until) is not None]
+        if books.leases:
+            oldest = next(iter(books.leases.values())).renewed_at
+            times.append(oldest + options.lease_seconds)
+            if books.parked and self._tail.kind == "split":
+                heard = (claim.renewed_at for claim in books.leases.values())
+                silent = 2.5 * options.heartbeat_seconds
+                times += [at + silent for at in heard if at + silent > self._ticked_at]
+            if books.paused_at is None:
+                moved = min(claim.moved_at for claim in books.leases.values())
+                times.append(moved + options.stall_timeout_seconds)
+        return min(times, default=None)
 
     def _dismiss_parked(self, turn: Turn, why: str) -> None:
         for worker in self.books.parked:

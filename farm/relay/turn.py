@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from farm import events as ev
 from farm import messages as msg
+from farm.policies.situation import Situation
 from farm.relay.books import Books
 
 
@@ -30,6 +31,8 @@ class Turn:
     skipping: bool  #: whether holders skip what others delivered (all tails but ``from=start``)
     events: list[ev.AnyEvent] = field(default_factory=list)
     pushes: list[tuple[str, msg.AnyAnswer]] = field(default_factory=list)
+    situation: Situation | None = None  #: as of ``situation_at`` events; made when a decision needs it
+    situation_at: int = -1
 
     def emit(self, event: ev.AnyEvent) -> None:
         self.books.apply(self.now, event)

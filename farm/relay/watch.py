@@ -42,7 +42,7 @@ def check_progress(turn: Turn) -> None:
         return
     stall_seconds = books.options.stall_timeout_seconds
     limit_seconds = _part_limit_seconds(books)
-    for claim in list(books.leases.values()):
+    for claim in [claim for claim in books.leases.values() if not claim.ahead]:
         overhead = books.workers[claim.worker].overhead_seconds if claim.worker in books.workers else 0.0
         first = overhead if claim.position == claim.start else 0.0
         still = turn.now - claim.moved_at - first

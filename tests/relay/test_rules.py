@@ -1,6 +1,6 @@
 """The rules of DESIGN.md §4 that concern one claim: credit, claimants, repeats, epochs, next and stop.
-(Time, the fleet and the whole job: test_rules_time.py, test_rules_fleet.py, test_rules_job.py.) One section
-a rule; scenarios are numbered steps."""
+(Time, the fleet and the whole job: test_rules_time.py, test_rules_tail.py, test_rules_fleet.py,
+test_rules_job.py.) One section a rule; scenarios are numbered steps."""
 
 from __future__ import annotations
 
@@ -66,6 +66,43 @@ def test_the_same_file_delivered_again_is_no_waste() -> None:
     assert run.books.wasted_frames == 0
 
 
+def test_without_a_file_name_every_copy_is_another_one() -> None:
+    run = Run("w1")
+    token = run.claim("w1").token
+    run.credit("w1", token, 0, file="")
+    run.deliver("w1", token, 0, file="")
+    assert run.books.wasted_frames == 10
+
+
+def test_waste_is_what_was_rendered_and_never_counted() -> None:
+    """1. w1 and w2 hold the same chunk; w2 delivers parts 0 and 1. 2. w1 delivers 0: ten wasted. 3. It has
+    rendered 17 frames when it lapses: seven more. 4. Of 20 it delivers in its next claim, none."""
+    run = Run("w1", "w2", parts=3, policy="fixed,30", tail="duplicate-oldest,from=start")
+    one = run.claim("w1").token
+    two = run.claim("w2").token
+    run.credit("w2", two, 0, 1)
+    run.deliver("w1", one, 0)
+    assert run.books.wasted_frames == 10
+    run.beat("w1", ev.ClaimProgress(one, rendered=17))
+    run.now += 10
+    run.beat("w2", two)
+    run.wait(10)
+    assert [(event.worker, event.wasted_frames) for event in run.saw(ev.ClaimEnded)] == [("w1", 7)]
+    assert run.books.wasted_frames == 17
+    run.credit("w2", two, 2)
+    assert run.books.wasted_frames == 17
+
+
+@pytest.mark.parametrize("part", [2, None, -1, 99])
+def test_a_part_that_is_not_of_the_claim_is_refused_with_what_it_covers(part: int | None) -> None:
+    run = Run("w1")
+    token = run.claim("w1").token
+    answer = run.say("w1", msg.Deliver(token=token, part=part, frames=10))
+    reason = "c0#1@e1 covers frames [0, 20)"
+    assert answer == msg.Refused(received=f"part {part}", reason=reason)
+    assert [(event.asked, event.reason) for event in run.saw(ev.MessageRefused)] == [("deliver", reason)]
+
+
 def test_complete_is_checked_against_the_credits_and_changes_nothing() -> None:
     """1. w1 claims two parts and delivers one. 2. Complete: not done, goes on at the other. 3. It delivers
     that. 4. Complete: done."""
@@ -87,7 +124,15 @@ def test_a_count_that_is_not_the_plans_fails_the_part() -> None:
     assert run.deliver("w1", token, 0, frames=9) == msg.Ended(token=token)
     assert [event.how for event in run.saw(ev.ClaimEnded)] == ["failed"]
     assert [(event.part, event.kind) for event in run.saw(ev.PartFailed)] == [(0, "count")]
-    assert run.books.credited_frames == 0
+    assert (run.books.credited_frames, run.books.failures) == (0, 1)
+
+
+def test_wrong_counts_in_a_row_block_their_worker() -> None:
+    run = Run("w1", "w2", block_after_failures=2)
+    for _ in range(2):
+        token = run.claim("w1").token
+        run.deliver("w1", token, run.books.leases[token].start // 10, frames=9)
+    assert run.saw(ev.WorkerBlocked)
 
 
 def test_frames_that_cannot_be_decoded_count_as_part_of_the_plan() -> None:
@@ -162,6 +207,25 @@ def test_a_late_finish_after_the_other_one_finished_has_no_holder() -> None:
     answer = run.say("w1", SPEAK["deliver"](token))
     assert isinstance(answer, msg.NotClaimant) and answer.holder is None
     assert run.books.credited_frames == 30
+
+
+def test_the_holder_is_who_has_those_frames_now() -> None:
+    """1. w1 holds [0, 20), w2 [20, 40); w2 lapses. 2. Nobody has its frames: no holder, though its neighbours
+    are held. 3. w3 takes them: w3."""
+    run = Run("w1", "w2", "w3", parts=6)
+    one = run.claim("w1").token
+    two = run.claim("w2").token
+    three = run.claim("w3").token
+    run.now = 10
+    run.beat("w1", one)
+    run.beat("w3", three)
+    run.wait(10)
+    answer = run.say("w2", SPEAK["complete"](two))
+    assert isinstance(answer, msg.NotClaimant) and answer.holder is None
+    run.credit("w3", three, 4, 5)
+    run.claim("w3")
+    answer = run.say("w2", SPEAK["complete"](two))
+    assert isinstance(answer, msg.NotClaimant) and answer.holder == "w3"
 
 
 @pytest.mark.parametrize("asked", SPEAK)
@@ -270,8 +334,10 @@ def test_a_repeat_that_is_too_old_is_refused_and_changes_nothing() -> None:
     for seq in range(3, 103):
         run.say("w1", msg.Heartbeat(seq=seq))
     before = run.state()
-    answer = run.say("w1", msg.Claim(seq=2))
-    assert isinstance(answer, msg.Refused) and answer.seq == 2 and "too old" in answer.reason
+    for seq in (2, 38):  # 39 to 102 are kept
+        answer = run.say("w1", msg.Claim(seq=seq))
+        assert isinstance(answer, msg.Refused) and answer.seq == seq and "too old" in answer.reason
+    assert isinstance(run.say("w1", msg.Heartbeat(seq=39)), msg.Beat)
     assert run.state() == before
     assert isinstance(run.say("w1", msg.Heartbeat(seq=102)), msg.Beat)
 
@@ -389,3 +455,5 @@ def test_from_start_nobody_skips_and_deliveries_may_overtake() -> None:
     assert run.credit("w1", one, 2).next == 10
     assert run.credit("w1", one, 1).next == 30
     assert run.beat("w2", two.token).claims[0].next == 0
+    late = run.deliver("w2", two.token, 0)
+    assert isinstance(late, msg.Delivered) and (late.frames, late.next) == (0, 10)

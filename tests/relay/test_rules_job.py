@@ -29,12 +29,12 @@ def test_two_copies_with_other_bytes_are_told() -> None:
     assert run.saw(ev.PartSuperseded) and run.books.credited_frames == 10
 
 
-@pytest.mark.parametrize("sha256", ["aa", ""])
-def test_equal_or_unknown_bytes_are_no_divergence(sha256: str) -> None:
+@pytest.mark.parametrize(("credited", "late"), [("aa", "aa"), ("aa", ""), ("", "aa")])
+def test_equal_or_unknown_bytes_are_no_divergence(credited: str, late: str) -> None:
     run = Run("w1", "w2", parts=1)
     one, two = run.claim("w1").token, run.claim("w2").token
-    run.credit("w2", two, 0, sha256="aa")
-    run.deliver("w1", one, 0, sha256=sha256)
+    run.credit("w2", two, 0, sha256=credited)
+    run.deliver("w1", one, 0, sha256=late)
     assert not run.saw(ev.PartDiverged)
 
 
@@ -297,6 +297,28 @@ def test_voiding_a_part_of_a_chunk_in_flight_ends_its_claims() -> None:
     assert run.books.finished
 
 
+def test_the_loser_of_a_voided_part_is_told_that_its_claim_is_over() -> None:
+    """1. w2 delivers part 0 first; w1's claim is superseded. 2. The part is voided. 3. w1's copy arrives,
+    even a broken one: zero frames, no failure; it was nobody's claim any more."""
+    run = Run("w1", "w2", parts=1)
+    one = run.claim("w1").token
+    run.credit("w2", run.claim("w2").token, 0)
+    run.void(0)
+    answer = run.deliver("w1", one, 0, frames=9)
+    assert isinstance(answer, msg.Delivered)
+    assert (answer.frames, answer.live, answer.reason) == (0, False, "this claim is over")
+    assert not run.saw(ev.PartFailed) and run.open_ranges() == [(0, 10)]
+
+
+def test_an_adopted_part_is_out_of_trouble() -> None:
+    run = Run("w1", parts=2)
+    run.claim("w1")
+    run.fail("w1", 1)
+    run.restart()
+    run.adopt(1)
+    assert not run.books.troubled and run.books.tries == {1: ["w1"]}
+
+
 def test_tries_of_a_voided_part_are_remembered() -> None:
     run = Run("w1", parts=1)
     for _ in range(2):
@@ -312,11 +334,12 @@ def test_tries_of_a_voided_part_are_remembered() -> None:
 def test_a_part_from_a_spool_is_granted_if_it_is_still_wanted() -> None:
     """1. w1 restarts with part 4 in its spool and offers it: a claim on that part alone. 2. It delivers it.
     3. The queue is in order. 4. w2, with the same part: not wanted any more."""
-    run = Run("w1", "w2", parts=8)
+    run = Run("w1", "w2", "w3", parts=8)
+    run.claim("w3")
     granted = run.say("w1", msg.Offer(part=4))
     assert isinstance(granted, msg.Granted) and (granted.start, granted.stop) == (40, 50)
     run.credit("w1", granted.token, 4)
-    assert run.open_ranges() == [(0, 40), (50, 80)]
+    assert run.open_ranges() == [(20, 40), (50, 80)]
     answer = run.say("w2", msg.Offer(part=4))
     assert isinstance(answer, msg.Refused) and "not wanted" in answer.reason
 

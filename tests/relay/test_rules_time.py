@@ -43,6 +43,16 @@ def test_a_delivery_renews_too_and_leases_end_in_renewal_order() -> None:
     assert ended == ["w3", "w1", "w2"]
 
 
+def test_a_copy_that_does_not_count_renews_and_is_progress_all_the_same() -> None:
+    run = Run("w1", "w2", parts=2, tail="duplicate-oldest,from=start", stall_timeout_seconds=25)
+    one = run.claim("w1").token
+    run.credit("w2", run.claim("w2").token, 0)
+    run.now = 15
+    run.deliver("w1", one, 0)
+    run.wait(15)
+    assert run.tokens("w1") == [one] and not run.tokens("w2")
+
+
 def test_what_lapses_reopens_at_the_head_joined_with_open_neighbours() -> None:
     """1. w1 takes [0, 20), w2 [20, 40). 2. w1 lapses: [0, 20) comes before [40, 100). 3. w2 lapses: one range
     again. 4. The next claim takes it from the head and says that it was reopened."""
@@ -152,6 +162,38 @@ def test_the_stall_clock_allows_for_the_overhead_of_a_claim() -> None:
     assert run.tokens("w1")
     run.wait(0.2)
     assert not run.tokens("w1")
+
+
+@pytest.mark.parametrize("by", ["position", "delivery"])
+def test_once_begun_the_overhead_is_over(by: str) -> None:
+    """1. w1, with an overhead of 15 s, gets to work at 10. 2. It stalls 30 s after that, not 45."""
+    run = Run(stall_timeout_seconds=30)
+    run.join("w1", overhead_seconds=15.0)
+    token = run.claim("w1").token
+    run.now = 10
+    if by == "position":
+        run.beat("w1", ev.ClaimProgress(token, position=5, rendered=5))
+    else:
+        run.credit("w1", token, 0)
+    run.wait(15, "w1")
+    run.wait(14.9, "w1")
+    assert run.tokens("w1")
+    run.wait(0.2, "w1")
+    assert not run.tokens("w1")
+
+
+def test_the_hard_limit_stands_still_in_a_pause() -> None:
+    run = Run("w1", part_timeout_seconds=10)
+    run.claim("w1")
+    run.wait(5, "w1")
+    run.command(cmd.Pause())
+    for _ in range(3):
+        run.wait(10, "w1")
+    run.command(cmd.Resume())
+    run.wait(4.9, "w1")
+    assert run.tokens("w1")
+    run.wait(0.2, "w1")
+    assert [event.how for event in run.saw(ev.ClaimEnded)] == ["timed out"]
 
 
 def test_the_stall_clock_stands_still_in_a_pause() -> None:
