@@ -5,27 +5,36 @@ a part of that (``first``) while it is not, since a wrong guess can only be mend
 longer than ``cap`` seconds of its worker's time, so that a speed that drops is noticed; one that turns out
 longer is trimmed. What is left at the end is shared by the tail rule ``split``.
 
-Source: this project (docs/scheduling.md has measurements). Kin: factoring, which also sizes by measured speed,
-but batch by batch and without a common finishing time.
+Source: this project (docs/scheduling.md has measurements). Kin: factoring, which also sizes by measured
+speed, but batch by batch and without a common finishing time.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from farm.policies.base import Ask, Size
 from farm.policies.situation import Busy, Situation
 
 #: A chunk is worth its overhead if it takes at least this share of it.
 _WORTH = 0.25
+#: Seconds by which whole parts may make a worker outlast the common finishing time.
+_LATE_SECONDS = 1.0
 #: A chunk is trimmed if it will take more than this multiple of the cap.
 _TRIM_BEYOND = 1.5
 
 
+class Share(NamedTuple):
+    frames: float
+    most: float  #: more than that would outlast the common finishing time; matters where parts are long
+    why: str
+
+
 @dataclass(frozen=True, slots=True)
 class Fair:
-    first: float = 0.5  #: share of N/W for the very first chunks, and of a new worker's share later
+    first: float = 0.05  #: share of N/W for the very first chunks, and of a new worker's share later
     cap: float = 120.0  #: seconds of a worker's time
     known: int = 0  #: 1: speeds and overheads of the fleet's profiles are believed until measured
 
@@ -44,19 +53,19 @@ class Fair:
         frames = math.ceil(self.first * ask.total_frames / max(ask.workers, 1))
         return Size(frames, f"{self.first:g} of an even share")
 
-    def share(self, worker: str, situation: Situation) -> tuple[float, str] | None:
+    def share(self, worker: str, situation: Situation) -> Share | None:
         """How many of the open frames ``worker`` gets, and why; None: it had better wait."""
         s = situation
         rate = s.rate(worker)
         if rate is None:
             frames = float(math.ceil(self.first * s.total_frames / max(s.workers, 1)))
-            return frames, f"{self.first:g} of an even share, until speeds are known"
+            return Share(frames, math.inf, f"{self.first:g} of an even share, until speeds are known")
         overhead = s.overhead_seconds(worker)
         starts = max(s.now + overhead, s.done_at.get(worker, 0.0))
         share = rate * (s.finish - starts)
         least = _WORTH * rate * overhead
         if share < max(1.0, least):
-            return None if s.busy else (float(s.open_frames), "nothing else is in flight")
+            return None if s.busy else Share(float(s.open_frames), math.inf, "nothing else is in flight")
         frames = min(share * (1.0 if s.known(worker) else self.first), rate * self.cap)
         frames = max(frames, min(share, least))
         if s.open_frames - frames < least:
@@ -64,7 +73,8 @@ class Fair:
         until = (
             "" if math.isinf(s.finish) else f" until the common finishing time in {s.finish - s.now:.1f} s"
         )
-        return frames, f"its fair share at {rate:.3g} fps{until}"
+        most = rate * (s.finish + _LATE_SECONDS - starts) if s.busy and s.known(worker) else math.inf
+        return Share(frames, most, f"its fair share at {rate:.3g} fps{until}")
 
     def too_long(self, frames: int, rate: float) -> bool:
         """Whether a claim with that many frames left is to be trimmed."""

@@ -13,6 +13,10 @@ from functools import cached_property
 from farm.policies.speeds import Speeds
 
 
+#: Seconds by which a decision must be expected to be better, or may be worse.
+GAIN_SECONDS = 0.5
+
+
 @dataclass(frozen=True, slots=True)
 class Busy:
     """One live claim. Frames are those of the job, times lease seconds."""

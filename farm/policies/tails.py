@@ -15,10 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from farm.policies.situation import Busy, Situation
-
-#: Seconds by which a split or a duplicate must be expected to be better.
-GAIN_SECONDS = 0.5
+from farm.policies.situation import GAIN_SECONDS, Busy, Situation
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from operator import attrgetter
 
 from farm import events as ev
 from farm import messages as msg
-from farm.frames import ClaimToken
+from farm.frames import ClaimToken, PartGrid
 from farm.policies.base import Ask, Policy
-from farm.policies.fair import Fair
+from farm.policies.fair import Fair, Share
 from farm.policies.registry import TailRule
 from farm.policies.situation import Busy, Situation
 from farm.policies.tails import Duplicate, Split, late, split
@@ -64,7 +64,10 @@ def grant_ahead(turn: Turn, worker: str, policy: Policy) -> msg.Granted | msg.Pa
     """A second claim for a worker whose first one ends soon: of open work only, and only while nobody idles.
     Parked here means no more than "not now": the worker asks again when it is idle."""
     books = turn.books
-    usable = books.paused_at is None and not books.draining and not books.parked
+    idlers = books.parked and not isinstance(
+        policy, Fair
+    )  # with fair, who is parked with work open declined it
+    usable = books.paused_at is None and not books.draining and not idlers
     if usable and books.workers[worker].blocked_until is None:
         found = _open_range(turn, worker)
         granted = None if found is None else _grant_open(turn, worker, policy, *found)
@@ -164,10 +167,12 @@ def situation(turn: Turn, policy: Policy) -> Situation:
 def _grant_open(turn: Turn, worker: str, policy: Policy, start: int, limit: int) -> msg.Granted | None:
     books = turn.books
     if isinstance(policy, Fair):
+        stop: int | None
         shared = policy.share(worker, situation(turn, policy))
         if shared is None:
             return None
-        frames, why = shared
+        stop = _shared_stop(books.grid, start, limit, shared)
+        why = shared.why
     else:
         ask = Ask(
             worker=worker,
@@ -177,9 +182,21 @@ def _grant_open(turn: Turn, worker: str, policy: Policy, start: int, limit: int)
             now=turn.now,
         )
         frames, why = policy.size(ask)
-    stop = books.grid.stop_for(start, frames, limit)
+        stop = books.grid.stop_for(start, frames, limit)
+    if stop is None:
+        return None
     token = ClaimToken(books.chunk_count, 1, books.epoch)
     return _emit_grant(turn, worker, token, start, stop, why)
+
+
+def _shared_stop(grid: PartGrid, start: int, limit: int, shared: Share) -> int | None:
+    """The cut nearest to a fair share, or the one before where that would make this worker the last; None if
+    even one part would."""
+    stop = grid.stop_for(start, shared.frames, limit)
+    if stop - start <= shared.most:
+        return stop
+    before = grid.start(grid.part_at(stop) - 1)
+    return before if start < before else None
 
 
 def _take_ahead(turn: Turn, worker: str) -> None:
