@@ -102,6 +102,7 @@ def render(
     stall_timeout: opt.StallTimeout = 120.0,
     timeout: opt.Timeout = None,
     max_tries: opt.MaxTries = 3,
+    claim_ahead: opt.ClaimAhead = None,
     overwrite: opt.Overwrite = False,
     never_overwrite: opt.NeverOverwrite = False,
     decode: opt.Decode = False,
@@ -128,7 +129,9 @@ def render(
         source=source,
         output=output,
         settings=settings,
-        options=opt.relay_options(schedule, tail, lease, heartbeat, stall_timeout, timeout, max_tries),
+        options=opt.relay_options(
+            schedule, tail, lease, heartbeat, stall_timeout, timeout, max_tries, claim_ahead
+        ),
         fleet=opt.fleet(workers, fleet, overhead),
         overwrite=opt.overwrite(overwrite, never_overwrite),
         temp=temp,

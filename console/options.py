@@ -83,6 +83,13 @@ Timeout = Annotated[
     str | None,
     typer.Option("--timeout", metavar="LIMIT", help="Hard limit a part: 90s, or 300% of the median part."),
 ]
+ClaimAhead = Annotated[
+    bool | None,
+    typer.Option(
+        "--claim-ahead/--no-claim-ahead",
+        help="Workers ask for the next claim before the last one ends (default: with fair).",
+    ),
+]
 MaxTries = Annotated[
     int, typer.Option("--max-tries", min=1, help="Failures after which a part is set aside.")
 ]
@@ -213,6 +220,7 @@ def relay_options(
     stall_timeout: float,
     timeout: str | None,
     max_tries: int,
+    claim_ahead: bool | None = None,
 ) -> RelayOptions:
     for name, seconds in (("lease", lease), ("heartbeat", heartbeat), ("stall-timeout", stall_timeout)):
         if not (math.isfinite(seconds) and 0.05 <= seconds <= 86400):
@@ -231,6 +239,7 @@ def relay_options(
         part_timeout_seconds=limit_seconds,
         part_timeout_share=limit_share,
         max_tries=max_tries,
+        claim_ahead=schedule.partition(",")[0] == "fair" if claim_ahead is None else claim_ahead,
     )
     check_schedule(options)
     return options

@@ -31,6 +31,8 @@ class Rendered:
     facts: PartFacts
     path: Path
     render_seconds: float
+    claim_rendered: int  #: frames rendered under the claim when it was done
+    claim_seconds: float  #: seconds spent rendering under the claim when it was done
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,8 @@ class Deliveries:
                 next_frame_crc=facts.footer.next_frame_crc,
                 lost_frames=facts.footer.lost_frames,
                 linear=claim.linear,
+                claim_rendered=rendered.claim_rendered,
+                claim_seconds=rendered.claim_seconds,
             )
         )
         match answer:

@@ -53,6 +53,9 @@ from farm.worker.throttle import Throttle
 #: How long a worker that says good-bye waits for the answer.
 BYE_SECONDS = 2.0
 
+#: How much sooner than its overhead a worker asks ahead: what getting a claim takes at least.
+AHEAD_SECONDS = 0.25
+
 
 class Progress(Protocol):
     """What a renderer reports while it works on a part."""
@@ -207,11 +210,11 @@ class WorkerLoop:
     def _wait_overhead(self, claim: HeldClaim) -> None:
         """The profile's overhead is what a claim costs this worker, the real cost of getting it included: it
         counts from the scheduled end of the last claim's work, if that was waited for by nothing but the
-        claim, else from the grant's arrival."""
+        claim, else from the grant's arrival. A claim held ahead has it behind it, or part of it."""
         overhead = self._spec.profile.overhead_seconds
         work_at = claim.granted_at + overhead
         if self._free_at is not None:
-            work_at = max(claim.granted_at, min(work_at, self._free_at + overhead))
+            work_at = max(claim.granted_at, self._free_at, min(work_at, self._free_at + overhead))
         self.orders.wait(lambda: not claim.live or self.orders.leaving, work_at)
         self._throttle.begin(work_at)
 
@@ -264,21 +267,23 @@ class WorkerLoop:
         path = self._spec.spool_dir / f"{self._spec.name}-p{part:06d}-{file_safe(claim.token)}.part"
         path.unlink(missing_ok=True)
         renderer = self._renderer_for(claim.linear)
-        began = self._clock.now()
+        began = claim.part_began_at = self._clock.now()
         rendered_before = claim.rendered
         self._in_hand = (claim, start, stop)
         try:
             facts = renderer.render(part, start, stop, path, _PartProgress(claim, start, self))
         finally:
             self._in_hand = None
-        seconds = self._clock.now() - began
+            seconds = self._clock.now() - began
+            claim.render_seconds += seconds
+            claim.part_began_at = None
         self._free_at = min(self._clock.now(), self._throttle.due)
         claim.cursor = claim.position = stop
         claim.rendered = rendered_before + stop - start
         self._log.line(
             f"part {part}: rendered [{start}, {stop}), {facts.size_bytes} bytes in {seconds:.2f} s"
         )
-        self._deliveries.put(Rendered(claim, facts, path, seconds))
+        self._deliveries.put(Rendered(claim, facts, path, seconds, claim.rendered, claim.render_seconds))
 
     def _renderer_for(self, linear: bool) -> Renderer:
         if self._renderer is None or self._renderer_linear != linear:
@@ -304,10 +309,25 @@ class WorkerLoop:
     def pace(self) -> None:
         """Wait until the next frame may be encoded. Raises PartAborted."""
         try:
+            self._ask_ahead()
             if self.aborted() or not self._throttle.wait():
                 raise PartAborted
         except ChannelClosed as closed:
             raise PartAborted from closed
+
+    def _ask_ahead(self) -> None:
+        """Ask for the next claim when this one's end is about as far away as the overhead of a claim, so that
+        it passes meanwhile. Once a claim; the answer comes as a grant, or not at all."""
+        if self._in_hand is None or not self.orders.claim_ahead or self.orders.leaving:
+            return
+        claim = self._in_hand[0]
+        spent = claim.seconds(self._clock.now())
+        if claim.asked_ahead or claim.rendered < 1 or spent <= 0:
+            return
+        left_seconds = (claim.stop - claim.position) * spent / claim.rendered
+        if left_seconds <= self._spec.profile.overhead_seconds + AHEAD_SECONDS:
+            claim.asked_ahead = True
+            self._channel.send(Claim(ahead=True))
 
     def _sleep(self, seconds: float) -> bool:
         return self.orders.wait(self.aborted, self._clock.now() + seconds)

@@ -49,6 +49,9 @@ class HeldClaim:
     rendered: int = 0
     decoded: int = 0
     delivered_bytes: int = 0
+    render_seconds: float = 0.0  #: of parts that are done
+    part_began_at: float | None = None  #: clock time, while a part is in progress
+    asked_ahead: bool = False  #: the next claim was asked for already
 
     def wants(self, start: int, stop: int) -> bool:
         """A part ``[start, stop)`` is still of use."""
@@ -59,8 +62,19 @@ class HeldClaim:
         start = max(self.cursor, self.next)
         return grid.part_at(start) if self.live and start < self.stop else None
 
-    def progress(self) -> ClaimProgress:
-        return ClaimProgress(self.token, self.position, self.rendered, self.decoded, self.delivered_bytes)
+    def seconds(self, now: float) -> float:
+        """Spent rendering under this claim."""
+        return self.render_seconds + (0.0 if self.part_began_at is None else now - self.part_began_at)
+
+    def progress(self, now: float) -> ClaimProgress:
+        return ClaimProgress(
+            token=self.token,
+            position=self.position,
+            rendered=self.rendered,
+            decoded=self.decoded,
+            delivered_bytes=self.delivered_bytes,
+            render_seconds=self.seconds(now),
+        )
 
 
 class Orders:
@@ -72,6 +86,7 @@ class Orders:
         self.refused = ""  #: the relay did not take a message: our own fault, so leave
         self.lease_seconds: float | None = None
         self.heartbeat_seconds: float | None = None
+        self.claim_ahead = False  #: the relay lets workers ask ahead
         self.answers = 0  #: how many were heard; a sign of life
         self._clock = clock
         self._claims: dict[str, HeldClaim] = {}  # all and only those a heartbeat lists
@@ -88,6 +103,7 @@ class Orders:
                 case Welcome():
                     self.lease_seconds = answer.lease_seconds
                     self.heartbeat_seconds = answer.heartbeat_seconds
+                    self.claim_ahead = answer.claim_ahead
                 case Granted():
                     self._grant(answer)
                 case Beat():
@@ -164,15 +180,21 @@ class Orders:
 
     @property
     def has_grant(self) -> bool:
-        return bool(self._granted)
+        return any(claim.live for claim in self._granted)
 
     def take_grant(self) -> HeldClaim | None:
+        """The next live claim, if there is one; one held ahead may have been taken back meanwhile."""
         with self.changed:
-            return self._granted.popleft() if self._granted else None
+            while self._granted:
+                claim = self._granted.popleft()
+                if claim.live:
+                    return claim
+            return None
 
     def progress(self) -> tuple[ClaimProgress, ...]:
         with self.changed:
-            return tuple(claim.progress() for claim in self._claims.values())
+            now = self._clock.now()
+            return tuple(claim.progress(now) for claim in self._claims.values())
 
     def wait(self, ready: Callable[[], bool], until: float | None = None) -> bool:
         """Wait until ``ready()``, at most until clock time ``until``; whether it is. Raises ChannelClosed."""
