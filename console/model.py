@@ -196,6 +196,12 @@ class Model(RunState):
         self.map.let_go(claim, holders, lapsed=lapsed)
         worker.drop(at, claim, lapsed=lapsed)
 
+    def _chunk_split(self, at: float, event: ev.ChunkSplit) -> None:
+        self.splits += 1
+        if event.at in self.grid.cuts:
+            for claim in self.chunks.get(f"c{event.chunk}", ()):
+                self.map.shrink(claim, event.at)
+
     def _range_reopened(self, at: float, event: ev.RangeReopened) -> None:
         """Claims open their parts as they end; what is left are parts set aside, to be tried again."""
         if 0 <= event.start < event.stop <= self.frames:
@@ -287,6 +293,7 @@ _HANDLERS: Final[dict[type, Callable[[Model, float, Any], None]]] = {
     ev.LeaseRenewed: Model._lease_renewed,
     ev.ClaimEnded: Model._claim_ended,
     ev.RangeReopened: Model._range_reopened,
+    ev.ChunkSplit: Model._chunk_split,
     ev.ClaimRefused: Model._claim_refused,
     ev.MessageRefused: Model._message_refused,
     ev.PartCredited: Model._part_credited,

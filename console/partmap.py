@@ -70,6 +70,18 @@ class PartMap:
             ahead = (min(c.position, stop) - start for c in others if c.start <= start < c.position)
             self._set_rendered(part, max(ahead, default=0))
 
+    def shrink(self, claim: ClaimModel, stop: int) -> None:
+        """A claim ends at ``stop`` from now on: its chunk was split."""
+        if not claim.start < stop < claim.stop:
+            return
+        for part in self.grid.parts_in(stop, claim.stop):
+            self._holders[part] -= 1
+            if self.state[part] not in _SETTLED:
+                self._set_rendered(part, 0)
+            self._refresh(part)
+        claim.stop = stop
+        claim.position = min(claim.position, stop)
+
     def advance(self, claim: ClaimModel, position: int) -> None:
         """The claim's next frame is ``position``: what lies before it is encoded, or another one's credit."""
         position = min(position, claim.stop)

@@ -74,6 +74,7 @@ class RunState:
         self.duplicated = 0  #: chunks in flight with two live claims or more
         self.granted = 0  #: claims ever granted, duplicates included
         self.duplicates = 0  #: duplicate claims ever granted
+        self.splits = 0
         self.lapses = 0
         self.refusals = 0
         self.failures = 0  #: parts that workers said failed; lost workers and lapses are counted apart

@@ -71,6 +71,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     wasted_share: float  #: of all frames encoded
     claims: int
     duplicates: int
+    splits: int
     lapses: int
     refusals: int
     failures: int
@@ -119,6 +120,7 @@ def summarize(model: Model, fleet: Sequence[WorkerProfile] = (), now: float | No
         wasted_share=model.wasted_frames / encoded if encoded else 0.0,
         claims=model.granted,
         duplicates=model.duplicates,
+        splits=model.splits,
         lapses=model.lapses,
         refusals=model.refusals,
         failures=model.failures,
@@ -231,6 +233,7 @@ def _facts(s: RunSummary) -> list[str]:
     encoded = s.credited_frames + s.wasted_frames
     counts = (
         text.plural(s.duplicates, "duplicate"),
+        *((text.plural(s.splits, "split"),) if s.splits else ()),
         text.plural(s.lapses, "lapse"),
         text.plural(s.refusals, "refusal"),
         text.plural(s.failures, "failure"),

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, NamedTuple
 from console.text import clock, count, duration, plural, safe, seconds, size
 from farm.events import (
     ChunkCompleted,
+    ChunkSplit,
     ClaimEnded,
     ClaimGranted,
     ClaimRefused,
@@ -58,6 +59,7 @@ LineKind = Literal[
     "lost",
     "claim",
     "duplicate",
+    "split",
     "credit",
     "end",
     "lapse",
@@ -80,6 +82,7 @@ IMPORTANT: Final = frozenset[LineKind](
         "operator",
         "lost",
         "duplicate",
+        "split",
         "lapse",
         "refusal",
         "failure",
@@ -92,7 +95,7 @@ WARNINGS: Final = frozenset[LineKind](
 )
 
 #: Tries of a part that are told and counted as something else: a lost worker or a lapse.
-NO_FAILURE: Final = frozenset({"worker lost", "stalled", "timed out"})
+NO_FAILURE: Final = frozenset({"worker lost", "lapsed", "stalled", "timed out"})
 
 
 class EventLine(NamedTuple):
@@ -255,6 +258,10 @@ def _range_reopened(e: RangeReopened) -> Words:
     return "reopen", "", f"reopened frames [{e.start}, {e.stop}) of c{e.chunk}"
 
 
+def _chunk_split(e: ChunkSplit) -> Words:
+    return "split", "", f"c{e.chunk} is split at frame {e.at}" + (f": {e.why}" if e.why else "")
+
+
 def _chunk_completed(e: ChunkCompleted) -> Words:
     return "end", "", f"chunk c{e.chunk} is complete"
 
@@ -343,6 +350,7 @@ _WORDS: Final[dict[type, Callable[[Any], Words]]] = {
     ClaimGranted: _claim_granted,
     ClaimEnded: _claim_ended,
     RangeReopened: _range_reopened,
+    ChunkSplit: _chunk_split,
     ChunkCompleted: _chunk_completed,
     ClaimRefused: _claim_refused,
     MessageRefused: _message_refused,

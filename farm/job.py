@@ -26,6 +26,7 @@ from farm.errors import (
     InterruptedRun,
     OutputError,
     UnevenError,
+    UsageError,
     VerificationError,
 )
 from farm.eventlog import EventLog, Publish
@@ -131,7 +132,10 @@ class Job:
         books = relay.books
         if self._run.history and books.options != self._request.options:
             change = cmd.ChangeOptions(options=self._request.options, by="resume")
-            await self._commit(relay.command(change, self.clock.now()))
+            changed = relay.command(change, self.clock.now())
+            if changed.refusal is not None:
+                raise UsageError(changed.refusal)
+            await self._commit(changed)
         for warning in plan.probed.warnings:
             await self._note("warning", warning)
         for line in plan.probed.streams:

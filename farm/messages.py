@@ -3,7 +3,7 @@
 Rules of this file:
 - one JSON object a message, ``type`` names it; the transport adds a length prefix (engines/base.py);
 - a new field is optional with a default that means "as before", and unknown fields are ignored, so that a
-  worker of an earlier version carries on (tests/test_wire_v1.py speaks the first version by hand);
+  worker of an earlier version carries on (tests/test_wire.py speaks the first version by hand);
 - ``seq`` numbers a worker's requests. A repeated number gets the first answer verbatim. A worker that
   sends none has none of its messages taken for a repeat;
 - every answer about a live claim carries ``next`` (its first uncredited frame) and ``stop`` (its present

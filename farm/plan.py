@@ -159,6 +159,7 @@ def _reopen(plan: Plan) -> OpenedRun:
         try:
             history = tuple(journal.records())
             if history:
+                _check_unfinished(plan, history[-1].event)
                 _check_same(plan, history[0].event)
             save_index(plan.index, folder.index)
         except BaseException:
@@ -172,6 +173,14 @@ def _reopen(plan: Plan) -> OpenedRun:
         books.apply(record.at, record.event)
     last_at = history[-1].at if history else 0.0
     return OpenedRun(plan=plan, folder=folder, journal=journal, books=books, last_at=last_at, history=history)
+
+
+def _check_unfinished(plan: Plan, last: ev.AnyEvent) -> None:
+    """Raises OutputError for a run that is over and was kept."""
+    if isinstance(last, ev.RunFinished) and last.exit_code == 0:
+        raise OutputError(
+            f"{printable(plan.folder_path)} is the kept folder of a finished run; remove or rename it"
+        )
 
 
 def _check_same(plan: Plan, opened: ev.AnyEvent) -> None:

@@ -179,6 +179,7 @@ class Run:
             self.log.append((self.now, event))
             self._twin.apply(self.now, event)
         validate(self.books)
+        assert all(isinstance(push, msg.Answer) for _, push in outcome.pushes)
         assert state_of(self.books) == state_of(self._twin), "the state is not the fold of the events"
         return outcome
 

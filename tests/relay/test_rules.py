@@ -153,6 +153,8 @@ def test_the_last_credit_ends_the_job() -> None:
     run.restart()
     assert run.saw(ev.WorkFinished) == [finished], "the next relay says so too"
     run.join("w1")
+    run.wait(1)
+    assert len(run.all(ev.WorkFinished)) == 2, "but once each"
     assert isinstance(run.ask("w1"), msg.Finished)
 
 
@@ -392,6 +394,7 @@ def test_a_restart_closes_the_claims_of_the_epoch_before() -> None:
     run.credit("w1", token, 0)
     run.restart()
     assert [event.how for event in run.saw(ev.ClaimEnded)] == ["relay restarted"]
+    assert not run.pushes, "there is nobody to be told"
     assert (run.books.lapses, run.books.losses, run.books.tries) == (0, 0, {})
     assert run.open_ranges() == [(10, 100)]
     run.join("w1")

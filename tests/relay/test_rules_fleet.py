@@ -31,8 +31,8 @@ def test_a_part_that_fails_three_times_is_set_aside_alone() -> None:
 
 
 def test_a_failure_counts_against_the_part_it_names_or_the_next_one() -> None:
-    run = Run("w1", parts=4, policy="fixed,40")
-    for part, counted in ((2, 2), (None, 0), (9, 0)):
+    run = Run("w1", parts=6, policy="fixed,40", max_tries=99)
+    for part, counted in ((2, 2), (None, 0), (5, 0), (9, 0), (-1, 0)):
         run.claim("w1")
         run.fail("w1", part)
         assert [event.part for event in run.saw(ev.PartFailed)] == [counted]

@@ -58,6 +58,10 @@ def test_in_a_pause_nothing_is_granted_and_leases_are_held() -> None:
     assert [event.seconds for event in run.saw(ev.JobResumed)] == [20.0]
     assert [name for name, _ in run.woken()] == ["w2"]
     assert run.books.paused_seconds == 20.0
+    assert [push.hold for _, push in run.pushes if isinstance(push, msg.Beat)] == [False, False]
+    run.finish("w1")
+    run.finish("w2")
+    assert [event.makespan_seconds for event in run.all(ev.WorkFinished)] == [0.0], "a pause counts apart"
 
 
 def test_silence_in_a_pause_still_lapses() -> None:

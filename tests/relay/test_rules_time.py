@@ -85,6 +85,25 @@ def test_a_worker_that_asks_again_after_a_lapse_is_counted_again() -> None:
     assert run.books.available("w2")
 
 
+def test_a_heartbeat_is_answered_for_each_claim_it_lists() -> None:
+    """Live, completed, somebody else's, or nonsense; only the first is renewed."""
+    run = Run("w1", "w2", parts=6)
+    done = run.claim("w1").token
+    run.credit("w1", done, 0, 1)
+    live, other = run.claim("w1").token, run.claim("w2").token
+    states = {
+        state.token: (state.live, state.reason) for state in run.beat("w1", live, done, other, "c01").claims
+    }
+    assert states == {
+        live: (True, ""),
+        done: (False, "completed"),
+        other: (False, f"{other} is held by w2"),
+        "'c01'": (False, "a chunk id is 'c' and a number without leading zeros"),
+    }
+    assert [[claim.token for claim in event.claims] for event in run.saw(ev.LeaseRenewed)] == [[live]]
+    assert len(run.saw(ev.ClaimRefused)) == len(run.saw(ev.MessageRefused)) == 1
+
+
 def test_a_silent_worker_may_be_found_dead_later() -> None:
     run = Run("w1")
     run.claim("w1")
