@@ -132,7 +132,7 @@ def render(
         options=opt.relay_options(
             schedule, tail, lease, heartbeat, stall_timeout, timeout, max_tries, claim_ahead
         ),
-        fleet=opt.fleet(workers, fleet, overhead),
+        fleet=opt.fleet(workers, fleet, overhead, threads),
         overwrite=opt.overwrite(overwrite, never_overwrite),
         temp=temp,
         keep=keep,

@@ -19,12 +19,13 @@ from console.drive import ShowOptions
 from console.terminal import choose_ui
 from farm.errors import UsageError
 from farm.events import RelayOptions
-from farm.fleet import WorkerProfile, parse_fleet, uniform_fleet
-from farm.policies.registry import parse_policy, parse_tail
+from farm.fleet import WorkerProfile, uniform_fleet
+from farm.policies.registry import from_anywhere, parse_policy, parse_tail
+from farm.scenario.fleets import load_fleet
 from farm.settings import CONTAINERS, GridSettings, JobSettings, VideoSettings
 
-DEFAULT_SCHEDULE = "guided,12"
-DEFAULT_TAIL = "duplicate-oldest"
+DEFAULT_SCHEDULE = "fair"
+DEFAULT_TAIL = "split"
 
 Encoder = Annotated[
     str, typer.Option("-e", "--encoder", help="Any video encoder PyAV ships: libx264, libx265, ffv1, …")
@@ -57,7 +58,9 @@ Workers = Annotated[
 Fleet = Annotated[
     str | None,
     typer.Option(
-        "--fleet", metavar="FPS,FPS,…", help="A worker for each, of at most that many fps, or 'max'."
+        "--fleet",
+        metavar="FLEET",
+        help="30,30,max,2: a worker each, of at most that many fps; or a .toml file.",
     ),
 ]
 Overhead = Annotated[
@@ -67,11 +70,18 @@ FitFleet = Annotated[
     bool, typer.Option("--fit-fleet", help="Scale the fleet's speeds down to what this machine has.")
 ]
 Schedule = Annotated[
-    str, typer.Option("--schedule", metavar="NAME,…", help="Policy: guided,MIN[,MAX] or fixed,FRAMES.")
+    str,
+    typer.Option(
+        "--schedule",
+        metavar="NAME,…",
+        help="Policy, with parameters: fair; guided,12; fixed,48; FILE.py:Name; …",
+    ),
 ]
 Tail = Annotated[
     str,
-    typer.Option("--tail", metavar="RULE", help="none, or duplicate-oldest[,from=frontier|start]."),
+    typer.Option(
+        "--tail", metavar="RULE", help="none, split, late or duplicate-oldest[,from=frontier|start]."
+    ),
 ]
 Lease = Annotated[float, typer.Option("--lease", metavar="SECONDS", help="How long a silent claim lives.")]
 Heartbeat = Annotated[float, typer.Option("--heartbeat", metavar="SECONDS", help="How often workers report.")]
@@ -231,7 +241,7 @@ def relay_options(
         )
     limit_seconds, limit_share = _part_limit(timeout)
     options = RelayOptions(
-        policy=schedule,
+        policy=from_anywhere(schedule),
         tail=tail,
         lease_seconds=lease,
         heartbeat_seconds=heartbeat,
@@ -262,14 +272,16 @@ def _part_limit(timeout: str | None) -> tuple[float | None, float | None]:
     raise UsageError(f"--timeout {timeout}: give seconds (90s), or more than 100 % of the median part (300%)")
 
 
-def fleet(workers: int | None, fleet: str | None, overhead: float) -> tuple[WorkerProfile, ...]:
+def fleet(
+    workers: int | None, fleet: str | None, overhead: float, threads: int | None = None
+) -> tuple[WorkerProfile, ...]:
     """Empty: as many as suit the machine."""
     if not (math.isfinite(overhead) and 0 <= overhead <= 3600):
         raise UsageError(f"--overhead {overhead:g}: give seconds from 0 to 3600")
     if workers is not None and fleet is not None:
         raise UsageError("--workers and --fleet exclude each other")
     if fleet is not None:
-        return parse_fleet(fleet, overhead)
+        return load_fleet(fleet, overhead, threads)
     if workers:
         return uniform_fleet(workers, overhead)
     return ()

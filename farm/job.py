@@ -75,7 +75,7 @@ class Job:
         self._publish = publish
         self._wall_time = wall_time
         self._new_run_id = run_id
-        self._relay = Relay(run.books)
+        self._relay = Relay(run.books, run.plan.request.options)
         self._store = Store(run.folder.store)
         self._host: RelayHost | None = None
         self._stop: End | None = None  # asked to stop outside the work

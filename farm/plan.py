@@ -22,6 +22,7 @@ from farm.frames import PartGrid
 from farm.journal import Journal
 from farm.machine import automatic_workers
 from farm.paths import check_output, printable, run_folder_path
+from farm.policies.registry import parse_policy, parse_tail
 from farm.relay.books import Books
 from farm.settings import GridSettings, JobSettings, settings_hash
 from farm.source import SourceIndex, part_cuts, save_index
@@ -89,6 +90,8 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
     Raises UsageError, InputError or OutputError, and leaves nothing behind.
     """
     check_output(request.source, request.output, request.overwrite)
+    parse_policy(request.options.policy)
+    parse_tail(request.options.tail)
     folder_path = run_folder_path(request.output, request.temp)
     with tempfile.TemporaryDirectory(prefix="uneven-") as scratch:
         probed = _probe(request, log or Path(scratch) / "probe.log")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from farm.policies.base import Ask, Size
+from farm.policies.parameters import parameter
 
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
     """size = frames. Source: the relay write-up."""
 
-    frames: int = 120
+    frames: int = parameter(120, low=1, unit="frames")
 
     @property
     def name(self) -> str:

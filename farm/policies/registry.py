@@ -1,24 +1,43 @@
 """Policies and tail rules by name, as users spell them: ``guided,12`` or ``guided,min=12,max=600``;
-``duplicate-oldest,from=start``. A new policy is one class and one line here."""
+``my_policies.py:Mine,3``; ``duplicate-oldest,from=start``. A new policy is one class and one line here."""
 
 from __future__ import annotations
 
-import dataclasses
-import math
+import re
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import Literal
 
-from farm.errors import UsageError
+from farm.errors import UsageError, shorten
+from farm.policies.adaptive_factoring import Af
+from farm.policies.assignment import Adaptive, Decaying, Granular, Static
 from farm.policies.base import Policy
+from farm.policies.factoring import AwfB, AwfC, Fac2, Wf
 from farm.policies.fair import Fair
 from farm.policies.fixed import Fixed
-from farm.policies.guided import Guided
+from farm.policies.guided import Gss, Guided
+from farm.policies.parameters import did_you_mean, read_parameters
+from farm.policies.trapezoid import Tss
+from farm.policies.user import load_from_entry_point, load_from_file, names_of_entry_points
 
-POLICIES: dict[str, type[Fixed] | type[Guided] | type[Fair]] = {
+POLICIES: dict[str, type[Policy]] = {
     "fair": Fair,
+    "static": Static,
     "fixed": Fixed,
+    "decaying": Decaying,
+    "granular": Granular,
+    "adaptive": Adaptive,
     "guided": Guided,
+    "gss": Gss,
+    "tss": Tss,
+    "fac2": Fac2,
+    "wf": Wf,
+    "awf-b": AwfB,
+    "awf-c": AwfC,
+    "af": Af,
 }
+
+_USERS_FILE = re.compile(r"(?P<path>.*\.py)(?::(?P<name>[^,]*))?(?:,(?P<given>.*))?\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,55 +58,44 @@ class TailRule:
 
 
 def parse_policy(text: str) -> Policy:
-    """Raises UsageError that names the policy and the parameter that is wrong."""
-    name, *fields = [field.strip() for field in text.split(",")]
+    """The policy that ``text`` names, one of ours or a user's.
+
+    Raises UsageError that names the policy and the parameter that is wrong; its subclass PolicyError for a
+    user's policy that is broken.
+    """
+    where = f"--schedule {text if len(text) <= 200 else text[:200] + '…'}"
+    users = _USERS_FILE.match(text.strip())
+    if users is not None:
+        given = users["given"].split(",") if users["given"] is not None else []
+        return load_from_file(where, users["path"], (users["name"] or "").strip(), _stripped(given))
+    name, *given = _stripped(text.split(","))
     kind = POLICIES.get(name)
     if kind is None:
-        raise UsageError(f"--schedule {text}: no policy {name!r}; known: {', '.join(POLICIES)}")
-    names = [field.name for field in dataclasses.fields(kind)]
-    values: dict[str, Any] = {}
-    types = {field.name: field.type for field in dataclasses.fields(kind)}
-    for position, field in enumerate(fields):
-        key, equals, value = field.partition("=")
-        if not equals:
-            if position >= len(names):
-                raise UsageError(
-                    f"--schedule {text}: {name} takes {', '.join(names)}; {field!r} is one too many"
-                )
-            key, value = names[position], field
-        if key not in names:
-            raise UsageError(
-                f"--schedule {text}: {name} has no parameter {key!r}; it takes {', '.join(names)}"
-            )
-        if key in values:
-            raise UsageError(f"--schedule {text}: {key} is given twice")
-        if types[key] == "float":
-            number = _number(value)
-            if not 0 < number < 10**9:
-                raise UsageError(f"--schedule {text}: {key} must be a number above 0, not {value!r}")
-            values[key] = number
-            continue
-        if not (value.isascii() and value.isdecimal() and len(value) < 10 and int(value)):
-            raise UsageError(
-                f"--schedule {text}: {key} must be a whole number of frames above 0, not {value!r}"
-            )
-        values[key] = int(value)
-    policy = kind(**values)
-    if isinstance(policy, Guided) and policy.max is not None and policy.max < policy.min:
-        raise UsageError(f"--schedule {text}: max {policy.max} is below min {policy.min}")
-    return policy
-
-
-def _number(text: str) -> float:
+        installed = load_from_entry_point(where, name, given) if name else None
+        if installed is not None:
+            return installed
+        known = (*POLICIES, *names_of_entry_points())
+        raise UsageError(
+            f"{where}: no policy {shorten(name)}{did_you_mean(name, known)}; known: {', '.join(known)}, or "
+            "path.py:Name for your own"
+        )
+    values = read_parameters(where, name, kind, given)
     try:
-        return float(text)
-    except ValueError:
-        return math.nan
+        return kind(**values)
+    except ValueError as error:
+        raise UsageError(f"{where}: {error}") from None
+
+
+def from_anywhere(text: str) -> str:
+    """``text`` with a user's file by its absolute path, so that it means the same in another folder, for what
+    is kept beyond this command. Anything else is left as it is."""
+    users = _USERS_FILE.match(text.strip())
+    return text if users is None else str(Path(users["path"]).absolute()) + text.strip()[users.end("path") :]
 
 
 def parse_tail(text: str) -> TailRule:
     """Raises UsageError."""
-    name, *fields = [field.strip() for field in text.split(",")]
+    name, *fields = _stripped(text.split(","))
     for kind in ("none", "late", "split"):
         if name == kind and not fields:
             return TailRule(kind)
@@ -97,6 +105,8 @@ def parse_tail(text: str) -> TailRule:
                 return TailRule("duplicate-oldest", "frontier")
             case ["from=start"]:
                 return TailRule("duplicate-oldest", "start")
-    raise UsageError(
-        f"--tail {text}: choose none, split, late or duplicate-oldest[,from=frontier|start]"
-    )
+    raise UsageError(f"--tail {text}: choose none, split, late or duplicate-oldest[,from=frontier|start]")
+
+
+def _stripped(fields: list[str]) -> list[str]:
+    return [field.strip() for field in fields]

@@ -12,7 +12,6 @@ from functools import cached_property
 
 from farm.policies.speeds import Speeds
 
-
 #: Seconds by which a decision must be expected to be better, or may be worse.
 GAIN_SECONDS = 0.5
 

@@ -80,6 +80,8 @@ class Books:
         self.troubled: dict[int, None] = {}
         #: parts at which a claim lapsed, and that are still to be rendered
         self.lapsed_at: set[int] = set()
+        #: frames per second that the live workers were declared with, None for unthrottled
+        self.caps: dict[str, float | None] = {}
         #: what is known of each worker's speed, from its reports
         self.speeds = Speeds()
         self.in_flight_frames = 0

@@ -71,11 +71,13 @@ def _work_finished(books: Books, at: float, event: ev.WorkFinished) -> None:
 
 def _worker_joined(books: Books, at: float, event: ev.WorkerJoined) -> None:
     books.workers[event.worker] = WorkerRecord(event.worker, event.overhead_seconds, event.fps_cap)
+    books.caps[event.worker] = event.fps_cap
     books.idle[event.worker] = at
 
 
 def _worker_left(books: Books, at: float, event: ev.WorkerLeft) -> None:
     books.workers.pop(event.worker, None)
+    books.caps.pop(event.worker, None)
     books.parked.pop(event.worker, None)
     books.blocked.pop(event.worker, None)
     books.silent.pop(event.worker, None)

@@ -180,6 +180,9 @@ def _grant_open(turn: Turn, worker: str, policy: Policy, start: int, limit: int)
             total_frames=books.grid.frames,
             open_frames=books.open.frames,
             now=turn.now,
+            grants=books.chunk_count,
+            speeds=books.speeds,
+            caps=books.caps,
         )
         frames, why = policy.size(ask)
         stop = books.grid.stop_for(start, frames, limit)

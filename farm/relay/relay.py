@@ -37,13 +37,19 @@ _QUIET = (ev.LeaseRenewed, ev.ClaimRefused, ev.MessageRefused, ev.WorkerParked, 
 
 
 class Relay:
-    """One run's relay. ``books`` are empty for a new run, or folded from its journal."""
+    """One run's relay. ``books`` are empty for a new run, or folded from its journal.
 
-    def __init__(self, books: Books) -> None:
+    ``options``: what a ChangeOptions will ask for first thing, if that is known; what the books say may not
+    work here any more (a user's own policy whose file is gone).
+
+    Raises UsageError for a policy or tail rule that can't be had.
+    """
+
+    def __init__(self, books: Books, options: ev.RelayOptions | None = None) -> None:
         self.books = books
         self._answers: dict[str, Answers] = {}
         self._ticked_at = 0.0
-        self._read_options()
+        self._read_options(options or books.options)
 
     # --- the run -----------------------------------------------------------------------------------------
 
@@ -51,7 +57,7 @@ class Relay:
         """Begin a new run."""
         turn = self._turn(now)
         turn.emit(opened)
-        self._read_options()
+        self._read_options(opened.options)
         return self._finish(turn)
 
     def start(self, now: float, wall_time: str = "") -> Outcome:
@@ -164,7 +170,7 @@ class Relay:
                 if fault is not None:
                     return turn.outcome(refusal=fault)
                 turn.emit(ev.OptionsChanged(options=command.options, by=command.by))
-                self._read_options()
+                self._read_options(command.options)
             case cmd.StallWorker(worker=worker, stalled=stalled):
                 if worker not in books.workers:
                     return turn.outcome(refusal=f"there is no worker {worker}")
@@ -328,9 +334,9 @@ class Relay:
     def _turn(self, now: float) -> Turn:
         return Turn(self.books, now, skipping=self._tail.from_ == "frontier")
 
-    def _read_options(self) -> None:
-        self._policy = parse_policy(self.books.options.policy)
-        self._tail = parse_tail(self.books.options.tail)
+    def _read_options(self, options: ev.RelayOptions) -> None:
+        self._policy = parse_policy(options.policy)
+        self._tail = parse_tail(options.tail)
 
     def _fault_of(self, options: ev.RelayOptions) -> str | None:
         """Why these options can't be worked with, in one sentence."""

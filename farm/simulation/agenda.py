@@ -6,6 +6,7 @@ be equal differ in the last bits of their floats, so times are compared in steps
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
@@ -18,14 +19,16 @@ Handler = Callable[[Any], None]
 
 
 class Agenda:
-    """``now``: virtual seconds since the start; never runs backwards."""
+    """``now``: virtual seconds since the start; never runs backwards. ``soon``: what happens next, before
+    anything else, in the order in which it was put down."""
 
-    __slots__ = ("_heap", "_order", "now")
+    __slots__ = ("_heap", "_order", "now", "soon")
 
     def __init__(self) -> None:
         self.now = 0.0
         self._heap: list[tuple[int, int, float, Handler, Any]] = []
         self._order = 0
+        self.soon: deque[tuple[Handler, Any]] = deque()
 
     def add(self, at: float, handler: Handler, argument: Any = None) -> None:
         """Call ``handler(argument)`` at ``at``."""
@@ -34,14 +37,19 @@ class Agenda:
 
     def next_at(self) -> float | None:
         """When the next thing happens; None if nothing will."""
+        if self.soon:
+            return self.now
         return self._heap[0][2] if self._heap else None
 
     def step(self) -> bool:
         """Go to what happens next and let it happen. False: nothing will."""
-        if not self._heap:
+        if self.soon:
+            handler, argument = self.soon.popleft()
+        elif self._heap:
+            _, _, at, handler, argument = heappop(self._heap)
+            if at > self.now:
+                self.now = at
+        else:
             return False
-        _, _, at, handler, argument = heappop(self._heap)
-        if at > self.now:
-            self.now = at
         handler(argument)
         return True

@@ -1,21 +1,19 @@
-"""What a simulated worker knows of a claim of its own, and what it says of it. The fields are those of
-farm.worker.orders.HeldClaim: ``next`` and ``stop`` are the relay's word, the rest is the worker's."""
+"""What a simulated worker knows of its claims and its finished parts. As in the real one
+(farm.worker.orders), ``next`` and ``stop`` of a claim are the relay's word, the rest is the worker's own."""
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
-from farm import messages as msg
 from farm.events import ClaimProgress
-
-#: Whether the messages carry the seconds spent on a claim (a newer field than the rest).
-_SAYS_SECONDS = "render_seconds" in ClaimProgress.__struct_fields__
-_DELIVERS_SECONDS = "claim_seconds" in msg.Deliver.__struct_fields__
-_ASKS_AHEAD = "ahead" in msg.Claim.__struct_fields__
+from farm.messages import Deliver, Granted
 
 
 @dataclass(eq=False, slots=True)
 class HeldClaim:
+    """One claim of a worker. Frames of the job."""
+
     token: str
     start: int
     stop: int
@@ -25,20 +23,58 @@ class HeldClaim:
     live: bool = True
     rendered: int = 0  #: frames, of parts that are over
     seconds: float = 0.0  #: spent rendering them
-    asked_ahead: bool = False  #: the next claim was asked for
+    asked_ahead: bool = False  #: the claim after it was asked for
 
     def wants(self, start: int, stop: int) -> bool:
         """A part ``[start, stop)`` is still of use."""
         return self.live and start < self.stop and stop > self.next
 
     def progress(self, position: int, rendered: int, seconds: float) -> ClaimProgress:
-        """``rendered`` and ``seconds`` are of the part in progress."""
+        """``rendered`` and ``seconds``: of the part in progress."""
         frames = self.rendered + rendered
-        if _SAYS_SECONDS:
-            return ClaimProgress(  # type: ignore[call-arg, unused-ignore]
-                self.token, position, frames, frames, render_seconds=self.seconds + seconds
-            )
-        return ClaimProgress(self.token, position, frames, frames)
+        return ClaimProgress(self.token, position, frames, frames, 0, self.seconds + seconds)
+
+
+class Claims:
+    """All claims of a worker. ``granted``: those not yet begun."""
+
+    __slots__ = ("_held", "granted")
+
+    def __init__(self) -> None:
+        self._held: dict[str, HeldClaim] = {}  # all and only those that a heartbeat lists
+        self.granted: deque[HeldClaim] = deque()
+
+    def grant(self, answer: Granted, now: float) -> None:
+        token, start = answer.token, answer.start
+        claim = HeldClaim(token, start, answer.stop, answer.next, now, start)
+        self._held[token] = claim
+        self.granted.append(claim)
+
+    def take(self) -> HeldClaim | None:
+        """The next one to begin."""
+        while self.granted:
+            claim = self.granted.popleft()
+            if claim.live:
+                return claim
+        return None
+
+    def update(self, token: str, next_frame: int, stop: int, live: bool) -> None:
+        """The relay says where a claim stands."""
+        claim = self._held.get(token)
+        if claim is None:
+            return
+        if live:
+            claim.next = next_frame
+            claim.stop = stop
+        else:
+            claim.live = False
+            del self._held[token]
+
+    def drop(self, token: str) -> None:
+        self.update(token, 0, 0, False)
+
+    def held(self) -> tuple[HeldClaim, ...]:
+        return tuple(self._held.values())
 
 
 @dataclass(eq=False, slots=True)
@@ -53,25 +89,13 @@ class RenderedPart:
     claim_rendered: int  #: frames rendered under the claim by then
     claim_seconds: float  #: and the seconds they took
 
-    def deliver(self) -> msg.Deliver:
-        if _DELIVERS_SECONDS:
-            return msg.Deliver(  # type: ignore[call-arg, unused-ignore]
-                token=self.claim.token,
-                part=self.part,
-                frames=self.stop - self.start,
-                render_seconds=self.seconds,
-                claim_rendered=self.claim_rendered,
-                claim_seconds=self.claim_seconds,
-            )
-        return msg.Deliver(
+    def deliver(self) -> Deliver:
+        """No file: in a simulation nothing is stored."""
+        return Deliver(
             token=self.claim.token,
             part=self.part,
             frames=self.stop - self.start,
             render_seconds=self.seconds,
+            claim_rendered=self.claim_rendered,
+            claim_seconds=self.claim_seconds,
         )
-
-
-def ask(ahead: bool = False) -> msg.Claim:
-    if ahead and _ASKS_AHEAD:
-        return msg.Claim(ahead=True)  # type: ignore[call-arg, unused-ignore]
-    return msg.Claim()

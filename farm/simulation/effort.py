@@ -46,12 +46,23 @@ class Costs:
 
 
 class Pace:
-    """Frames of cost 1.0 per second of one worker over time: pieces of constant speed, made as they are needed.
+    """Frames of cost 1.0 per second of one worker over time: pieces of constant speed, made when needed.
 
     Piece k begins at ``_starts[k]`` with ``_done[k]`` done before it; the newest one has no end yet.
     """
 
-    __slots__ = ("_done", "_factor", "_fps", "_kept", "_load", "_speeds", "_starts", "_steady", "_stream", "_throttles")
+    __slots__ = (
+        "_done",
+        "_factor",
+        "_fps",
+        "_kept",
+        "_load",
+        "_speeds",
+        "_starts",
+        "_steady",
+        "_stream",
+        "_throttles",
+    )
 
     def __init__(self, worker: SimWorker, stream: Stream) -> None:
         self._fps = worker.fps
@@ -102,7 +113,7 @@ class Pace:
             self._factor = self._throttles.pop()[1]
 
     def _extend(self, time: float, done: float) -> None:
-        """Add pieces until the newest begins after ``time``, or after ``done`` was done, or none will follow."""
+        """Add pieces until the newest begins after ``time``, or after ``done`` was done, or no more come."""
         while self._starts[-1] <= time and self._done[-1] <= done:
             start = self._starts[-1]
             step = (int(start / LOAD_STEP_SECONDS) + 1) * LOAD_STEP_SECONDS if self._load else inf

@@ -31,9 +31,9 @@ class SimWorker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     arrives_at_seconds: float = 0.0
     dies_at_seconds: float | None = None  #: from then on it does and says nothing
     silences: tuple[Interval, ...] = ()  #: its process is stopped: it renders nothing and says nothing
-    #: It is cut off: it goes on rendering, but what it says, and what is said to it, arrives when the cut ends,
-    #: in order (as on a TCP connection that survives). Without an answer for three leases it gives up what it
-    #: has, as a real worker does, and joins again when the cut ends.
+    #: It is cut off: it goes on rendering, but what it says, and what is said to it, arrives when the cut
+    #: ends, in order (as on a TCP connection that survives). Without an answer for three leases it gives up
+    #: what it has, as a real worker does, and joins again when the cut ends.
     partitions: tuple[Interval, ...] = ()
     throttles: tuple[tuple[float, float], ...] = ()  #: (from when on, factor of its speed)
     frame_noise: float = 0.0  #: sigma of a lognormal factor, mean 1, on what each frame costs it
@@ -52,8 +52,6 @@ class World(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     latency_seconds: float = 0.0  #: one way, worker to relay and back
     #: False: nobody beats and no lease is judged, as in the write-up's published table.
     heartbeats: bool = True
-    claim_ahead: bool = False  #: workers ask for the next claim before the last one ends
-    speeds_known: bool = False  #: workers say their speed and overhead when they join
     #: True: the engine sees a death and tells the relay at once, as on one machine. False: the lease decides.
     deaths_reported: bool = False
 
@@ -136,7 +134,7 @@ def _check_intervals(intervals: tuple[Interval, ...], path: str) -> None:
     for number, (start, stop) in enumerate(intervals):
         if not (math.isfinite(stop) and last <= start < stop):
             raise UsageError(
-                f"{path}[{number}]: [{start!r}, {stop!r}) must end after it starts, and not overlap the one before"
+                f"{path}[{number}]: [{start!r}, {stop!r}) must end after it starts, and start after the last"
             )
         last = stop
 

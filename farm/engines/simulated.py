@@ -1,0 +1,354 @@
+"""The engine in virtual time: discrete events around the real relay.
+
+Theory of operation. Everything that will happen is on an agenda in the order of its time; ``step`` takes the
+next thing and lets it happen. Workers (farm.simulation.worker) and the relay speak the messages of the live
+farm; what takes no virtual time is done within one step. The relay is ticked when something can run out
+(a lease, a stall, a block), and every WATCH_SECONDS while workers are parked, whom time alone may bring work;
+the live farm ticks ten times a second, so it notices up to 0.1 s later.
+
+Rules of this file:
+- no wall clock, no randomness but the world's seed, no iteration over sets: one world, one log;
+- what the relay's shell does live (start line, good-byes at the end) is done here in the same order;
+- the engine never decides anything about claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import inf
+
+from farm import commands as cmd
+from farm import events as ev
+from farm import messages as msg
+from farm.relay.books import Books
+from farm.relay.relay import Relay
+from farm.relay.turn import Outcome
+from farm.relay.validate import validate
+from farm.simulation.agenda import Agenda
+from farm.simulation.bench import Bench
+from farm.simulation.effort import Efforts
+from farm.simulation.line import Line
+from farm.simulation.worker import Doing, Worker
+from farm.simulation.world import World, check_world
+
+#: How often the relay is ticked while time alone may change what it can do.
+WATCH_SECONDS = 0.5
+#: As often as the live farm ticks; no two ticks are closer.
+TICK_SECONDS = 0.1
+#: How long workers may take to leave once the work is done (farm.host).
+LEAVE_SECONDS = 1.0
+
+OnRecord = Callable[[ev.Record], None]
+
+
+class Simulation:
+    """One world, from its first join to its last good-bye. ``on_record`` hears every event as it happens;
+    ``keep_log`` collects them in ``records``; with ``validate_every`` n the relay's books are recounted after
+    every n-th stimulus (0: never). Raises UsageError for a world or options that make no sense."""
+
+    def __init__(
+        self,
+        world: World,
+        *,
+        on_record: OnRecord | None = None,
+        keep_log: bool = False,
+        validate_every: int = 0,
+    ) -> None:
+        check_world(world)
+        self.world = world
+        self.records: list[ev.Record] = []
+        self.ended = False
+        self.stimuli = 0  #: what the relay was told, ticks included
+        self._on_record = on_record
+        self._keep_log = keep_log
+        self._logging = keep_log or on_record is not None
+        self._next_seq = 0
+        self._validate_every = validate_every
+        self._agenda = Agenda()
+        self._tick_at = inf  # when the relay is ticked next
+        self._changed_at = 0.0  # when the relay last had anything to say
+        self._to_come = 0  # arrivals and ends of silences and cuts that are still to come
+        self._closing = False
+        self.books = Books()
+        self.relay = Relay(self.books)
+        self._after(self.relay.open(self._opened(), 0.0))
+        self._after(self.relay.start(0.0))
+        self._log((ev.PhaseStarted(phase="work"),))
+        efforts = Efforts(world)
+        grid = self.books.grid
+        #: by name, in the world's order
+        self.workers: dict[str, Worker] = {}
+        self._lines: dict[str, Line] = {}
+        for number, spec in enumerate(world.workers):
+            bench = Bench(efforts.pace(number), efforts.costs(number))
+            line = Line(spec.name, self._agenda, self._arrive, world.latency_seconds)
+            worker = Worker(spec, grid, bench, self._agenda, line, beats=world.heartbeats)
+            self._lines[spec.name] = line
+            self.workers[spec.name] = worker
+            self._plan(worker)
+
+    def _opened(self) -> ev.RunOpened:
+        world = self.world
+        return ev.RunOpened(
+            run_id=f"{world.name}-{world.seed}",
+            input=world.name,
+            output="",
+            frames=world.frames,
+            cuts=world.cuts,
+            settings_hash="",
+            fingerprint="",
+            build="",
+            options=world.options,
+            fleet=tuple(f"{worker.name}:{worker.fps:g}" for worker in world.workers),
+        )
+
+    def _plan(self, worker: Worker) -> None:
+        """Put down what the world has in store for a worker."""
+        spec, add = worker.spec, self._agenda.add
+        if spec.dies_at_seconds is not None:
+            add(spec.dies_at_seconds, self._die, worker)
+        for start, stop in spec.silences:
+            add(start, self._freeze, worker)
+            add(stop, self._thaw, worker)
+        for start, stop in spec.partitions:
+            add(start, self._cut, worker)
+            add(stop, self._heal, worker)
+        add(spec.arrives_at_seconds, self._come, worker)
+        self._to_come += 1 + len(spec.silences) + len(spec.partitions)
+
+    # --- driving -----------------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> float:
+        """Virtual seconds since the start."""
+        return self._agenda.now
+
+    @property
+    def next_at(self) -> float | None:
+        """When the next thing happens; None when all is over."""
+        return None if self.ended else self._agenda.next_at()
+
+    def step(self) -> bool:
+        """Let the next thing happen; False when all is over."""
+        if self.ended:
+            return False
+        if not self._agenda.step():
+            self._close(None)
+        return not self.ended
+
+    def run_until(self, time: float) -> None:
+        """Let everything up to and at ``time`` happen; then it is ``time``, unless all was over before."""
+        while not self.ended:
+            at = self._agenda.next_at()
+            if at is not None and at > time:
+                self.wait_until(time)
+                return
+            self.step()
+
+    def wait_until(self, time: float) -> None:
+        """Let time pass in which nothing happens: to ``time``, or to when something would."""
+        at = self.next_at
+        if at is not None:
+            self._agenda.now = max(self._agenda.now, min(time, at))
+
+    def run(self) -> None:
+        """To the end."""
+        agenda = self._agenda
+        while not self.ended:
+            if not agenda.step():
+                self._close(None)
+
+    def command(self, command: cmd.AnyCommand) -> str | None:
+        """What an operator asks, at this moment. None: done; else why not."""
+        if self.ended:
+            return "the run is over"
+        outcome = self.relay.command(command, self.now)
+        self._after(outcome)
+        if outcome.refusal is not None:
+            return outcome.refusal
+        match command:
+            case cmd.StallWorker(worker=name, stalled=stalled) if name in self.workers:
+                self._stall(self.workers[name], stalled)
+            case cmd.KillWorker(worker=name) if name in self.workers:
+                self._kill(self.workers[name], "killed by the operator", reported=True)
+            case cmd.StopNow():
+                self._close(None)
+        return None
+
+    # --- the relay ---------------------------------------------------------------------------------------
+
+    def _arrive(self, message: tuple[Line, msg.AnyRequest]) -> None:
+        """A worker's message reaches the relay."""
+        if self.ended:
+            return
+        line, request = message
+        outcome = self.relay.handle(line.name, request, self._agenda.now)
+        self._note(outcome)
+        answer = outcome.answer
+        if answer is not None:
+            line.push(answer) if outcome.pushes else line.reply(answer)
+        self._push(outcome)
+
+    def _after(self, outcome: Outcome) -> None:
+        """What follows from anything else the relay did."""
+        self._note(outcome)
+        self._push(outcome)
+
+    def _push(self, outcome: Outcome) -> None:
+        for name, push in outcome.pushes:
+            self._lines[name].push(push)
+
+    def _note(self, outcome: Outcome) -> None:
+        """Write down what happened, and plan what may follow from it."""
+        self.stimuli += 1
+        books = self.books
+        if outcome.events:
+            self._changed_at = self._agenda.now
+            if self._logging:
+                self._log(outcome.events)
+        if self._validate_every and self.stimuli % self._validate_every == 0:
+            validate(books)
+        if self._tick_at == inf or books.parked:
+            self._plan_tick()
+        if books.finished and not self._closing:
+            self._closing = True
+            self._agenda.add(self._agenda.now + LEAVE_SECONDS, self._close)
+        if not books.workers and (self._closing or books.draining):
+            self._agenda.soon.append((self._close, None))
+
+    def _log(self, events: Sequence[ev.AnyEvent]) -> None:
+        if not self._logging:
+            return
+        now = self._agenda.now
+        for event in events:
+            record = ev.Record(self._next_seq, now, event)
+            self._next_seq += 1
+            if self._keep_log:
+                self.records.append(record)
+            if self._on_record is not None:
+                self._on_record(record)
+
+    # --- the relay's time --------------------------------------------------------------------------------
+
+    def _plan_tick(self) -> None:
+        if not self.world.heartbeats or self.ended:
+            return
+        at = max(self._runs_out_at(), self._agenda.now + TICK_SECONDS)
+        if at < self._tick_at:
+            self._tick_at = at
+            self._agenda.add(at, self._tick, at)
+
+    def _runs_out_at(self) -> float:
+        """When the relay would next find something run out, if nothing were heard until then."""
+        books, options = self.books, self.books.options
+        at = inf
+        if books.leases:
+            oldest = next(iter(books.leases.values()))
+            at = oldest.renewed_at + options.lease_seconds
+            if books.paused_at is None:
+                still_since = min(claim.moved_at for claim in books.leases.values())
+                at = min(at, still_since + options.stall_timeout_seconds)
+                if options.part_timeout_seconds is not None or options.part_timeout_share is not None:
+                    at = min(at, self._agenda.now + WATCH_SECONDS)
+        if books.parked or books.blocked or books.troubled:
+            at = min(at, self._agenda.now + WATCH_SECONDS)
+        return at
+
+    def _tick(self, at: float) -> None:
+        if at != self._tick_at or self.ended:
+            return
+        self._tick_at = inf
+        self._after(self.relay.tick(self._agenda.now))
+        self._plan_tick()
+        if self._stands_still():
+            self._close(None)
+
+    def _stands_still(self) -> bool:
+        """Whether nothing will ever change again: nobody works or will, and no lease or block is left to run
+        out."""
+        books = self.books
+        if books.leases or self._to_come or books.paused_at is not None:
+            return False
+        patience = books.options.lease_seconds + books.options.block_seconds + WATCH_SECONDS
+        if self._agenda.now - self._changed_at <= patience:
+            return False
+        return not any(worker.at_work for worker in self.workers.values())
+
+    # --- what happens to workers -------------------------------------------------------------------------
+
+    def _come(self, worker: Worker) -> None:
+        self._to_come -= 1
+        if not worker.frozen:
+            worker.arrive()
+
+    def _freeze(self, worker: Worker) -> None:
+        if worker.doing is not Doing.GONE:
+            self._log((ev.OperatorActed(action="stall", worker=worker.name, detail="by the scenario"),))
+        worker.freeze()
+
+    def _thaw(self, worker: Worker) -> None:
+        self._to_come -= 1
+        if worker.doing is not Doing.GONE:
+            self._log((ev.OperatorActed(action="unstall", worker=worker.name, detail="by the scenario"),))
+        worker.thaw()
+        if worker.spec.arrives_at_seconds <= self._agenda.now and not self._lines[worker.name].cut:
+            worker.arrive()
+
+    def _stall(self, worker: Worker, stalled: bool) -> None:
+        """By the operator, who alone can tell when it ends."""
+        if stalled != worker.frozen:
+            self._to_come += 1 if stalled else -1
+            worker.freeze() if stalled else worker.thaw()
+
+    def _cut(self, worker: Worker) -> None:
+        if worker.doing is not Doing.GONE:
+            self._log((ev.OperatorActed(action="cut off", worker=worker.name, detail="by the scenario"),))
+        self._lines[worker.name].cut = True
+        self._agenda.add(worker.patience_ends_at, self._lose_patience, worker)
+
+    def _lose_patience(self, worker: Worker) -> None:
+        if self._lines[worker.name].cut and worker.patience_ends_at <= self._agenda.now:
+            worker.give_up()
+
+    def _heal(self, worker: Worker) -> None:
+        """What each said to the other meanwhile arrives, in order."""
+        self._to_come -= 1
+        if worker.doing is not Doing.GONE:
+            self._log((ev.OperatorActed(action="joined up", worker=worker.name, detail="by the scenario"),))
+        self._lines[worker.name].heal()
+        if worker.spec.arrives_at_seconds <= self._agenda.now and not worker.frozen:
+            worker.arrive()
+
+    def _die(self, worker: Worker) -> None:
+        self._kill(worker, "died", reported=self.world.deaths_reported)
+
+    def _kill(self, worker: Worker, reason: str, *, reported: bool) -> None:
+        if worker.doing is Doing.GONE:
+            return
+        worker.die()
+        if reported:
+            self._after(self.relay.gone(worker.name, reason, True, self._agenda.now))
+        else:
+            self._log((ev.OperatorActed(action="kill", worker=worker.name, detail="by the scenario"),))
+
+    # --- the end -----------------------------------------------------------------------------------------
+
+    def _close(self, _: object) -> None:
+        """See off whoever is left, and end."""
+        if self.ended:
+            return
+        self.ended = True
+        for worker in self.workers.values():
+            worker.settle()
+        books = self.books
+        reason = "the run is over" if books.finished else "the run stopped"
+        for name in list(books.workers):
+            outcome = self.relay.handle(name, msg.Leave(reason=reason), self._agenda.now)
+            self._log(outcome.events)
+        complete = books.finished and not books.set_aside_frames
+        self._log((ev.RunFinished(exit_code=0 if complete else 5, outcome=self._outcome()),))
+
+    def _outcome(self) -> str:
+        if not self.books.finished:
+            return "stopped with work left"
+        return "done" if not self.books.set_aside_frames else "finished incomplete"

@@ -1,0 +1,1 @@
+"""Files that describe a fleet or a run, in TOML, read strictly."""

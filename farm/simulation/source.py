@@ -1,0 +1,143 @@
+"""A simulation as the console sees it: a ``farm.view.Source`` on a virtual clock that can be hurried, slowed,
+halted and stepped.
+
+Nothing runs in the background. Each ``take`` brings the simulation to where the clock is, within a bound on
+the work it may do at once, so that a caller that polls is never held up; a clock that is too fast for that
+waits for the simulation.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+from math import inf
+
+from farm.clock import Clock
+from farm.commands import AnyCommand
+from farm.engines.simulated import Simulation
+from farm.errors import UsageError
+from farm.events import Record
+from farm.simulation.runs import SimResult, result_of
+from farm.simulation.world import World
+from farm.view import World as Kind
+
+#: Things that may happen within one ``take``: some tens of milliseconds of work.
+STEPS_MAX = 2000
+
+
+class VirtualClock:
+    """Virtual seconds that pass ``rate`` times as fast as real ones, or not at all while halted. ``rate`` may
+    be infinite: as fast as can be. Raises UsageError for one that is not above 0."""
+
+    def __init__(self, real: Clock, rate: float = 1.0) -> None:
+        self._real = real
+        self.halted = False
+        self.rate = rate
+        self.set(0.0, rate=rate)
+
+    def now(self) -> float:
+        """Infinite at an infinite rate."""
+        passed = self._real.now() - self._since
+        return self._base if self.halted or passed <= 0 else self._base + passed * self.rate
+
+    def set(self, now: float, *, rate: float | None = None, halted: bool | None = None) -> None:
+        """Go on from ``now``, at another rate or halted if that is said."""
+        rate = self.rate if rate is None else rate
+        if not rate > 0:
+            raise UsageError(f"rate {rate!r}: virtual time runs at a rate above 0")
+        self.rate = rate
+        self.halted = self.halted if halted is None else halted
+        self._base = now
+        self._since = self._real.now()
+
+
+class SimulatedSource:
+    """``rate``: virtual seconds per real second. All methods may be called from any thread."""
+
+    def __init__(self, world: World, real: Clock, *, rate: float = 1.0, validate_every: int = 0) -> None:
+        self._lock = threading.Lock()
+        self._records: deque[Record] = deque()
+        self._simulation = Simulation(world, on_record=self._records.append, validate_every=validate_every)
+        self._clock = VirtualClock(real, rate)
+
+    # --- Source ------------------------------------------------------------------------------------------
+
+    @property
+    def world(self) -> Kind:
+        return "simulated"
+
+    @property
+    def ended(self) -> bool:
+        return self._simulation.ended and not self._records
+
+    def now(self) -> float:
+        with self._lock:
+            return self._now()
+
+    def take(self) -> Sequence[Record]:
+        with self._lock:
+            self._advance()
+            taken = list(self._records)
+            self._records.clear()
+            return taken
+
+    def send(self, command: AnyCommand) -> str | None:
+        """Acts at the present virtual time."""
+        with self._lock:
+            self._advance()
+            return self._simulation.command(command)
+
+    # --- the virtual clock -------------------------------------------------------------------------------
+
+    @property
+    def rate(self) -> float:
+        return self._clock.rate
+
+    @property
+    def halted(self) -> bool:
+        """Whether virtual time stands still (not to be confused with a paused job)."""
+        return self._clock.halted
+
+    def set_rate(self, rate: float) -> None:
+        """Raises UsageError."""
+        with self._lock:
+            self._advance()
+            self._clock.set(self._now(), rate=rate)
+
+    def halt(self, halted: bool) -> None:
+        with self._lock:
+            self._advance()
+            self._clock.set(self._now(), halted=halted)
+
+    def step(self) -> None:
+        """Halt, and let things happen until the log grows."""
+        with self._lock:
+            before = len(self._records)
+            while len(self._records) == before and self._simulation.step():
+                pass
+            self._clock.set(self._simulation.now, halted=True)
+
+    def result(self) -> SimResult:
+        """What has come of it so far."""
+        with self._lock:
+            return result_of(self._simulation)
+
+    def _now(self) -> float:
+        simulation, now = self._simulation, self._clock.now()
+        if simulation.ended or now == inf:
+            return simulation.now
+        return max(simulation.now, now)
+
+    def _advance(self) -> None:
+        """Catch up with the clock; where that is too much at once, hold the clock back."""
+        simulation, target = self._simulation, self._clock.now()
+        for _ in range(STEPS_MAX):
+            at = simulation.next_at
+            if at is None:
+                return
+            if at > target:
+                simulation.wait_until(target)
+                return
+            simulation.step()
+        self._clock.set(simulation.now)

@@ -1,0 +1,442 @@
+"""A simulated worker: farm/worker/loop.py in virtual time, message by message.
+
+Like the real one it joins, then claims, waits its overhead, renders part after part and delivers beside
+rendering; asks again when its last part was acknowledged; beats every few seconds; drops what lies outside
+``[next, stop)``; stops at the next frame when its claim is over; waits between parts on hold; on drain
+finishes the part in hand, releases the rest and leaves.
+
+Theory of operation. ``doing`` says what its working thread is at. ``go_on`` is that thread: called whenever
+something it may be waiting for has come, it goes as far as it can. ``_stamp`` dates what it put on the
+agenda: an entry with an older stamp is void.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Final
+
+from farm import messages as msg
+from farm.events import ClaimProgress
+from farm.frames import PartGrid
+from farm.simulation.agenda import Agenda
+from farm.simulation.bench import Bench
+from farm.simulation.claims import Claims, HeldClaim, RenderedPart
+from farm.simulation.heartbeats import Heartbeats
+from farm.simulation.line import Line
+from farm.simulation.world import SimWorker
+
+#: Parts rendered and not acknowledged, beyond which no other is begun (farm.worker.delivery).
+WAITING_PARTS = 2
+#: A worker gives up after this many leases without any answer (farm.worker.heartbeat).
+SILENT_LEASES = 3.0
+
+
+class Doing(Enum):
+    AWAY = "away"  #: not arrived, or has given up
+    IDLE = "idle"  #: has no claim
+    OVERHEAD = "overhead"
+    RENDERING = "rendering"
+    ABORTING = "aborting"  #: rendering the last frame of a part that is of no use any more
+    WAITING = "waiting"  #: has a claim, and waits for an answer, for room, or for a hold to end
+    GONE = "gone"  #: left or dead
+
+
+# Looking up a member of an Enum takes long on a path that is taken a million times.
+_IDLE, _OVERHEAD, _RENDERING = Doing.IDLE, Doing.OVERHEAD, Doing.RENDERING
+_ABORTING, _WAITING = Doing.ABORTING, Doing.WAITING
+_IN_HAND = (Doing.RENDERING, Doing.ABORTING)
+_NOT_THERE = (Doing.AWAY, Doing.GONE)
+
+
+class Worker:
+    """``beats``: whether it sends heartbeats."""
+
+    def __init__(
+        self, spec: SimWorker, grid: PartGrid, bench: Bench, agenda: Agenda, line: Line, *, beats: bool
+    ) -> None:
+        line.hearer = self
+        self.spec = spec
+        self.name = spec.name
+        self.doing = Doing.AWAY
+        self.frozen = False  #: its process is stopped
+        self.rendered_frames = 0  #: whole frames, whatever became of them
+        self.idle_seconds = 0.0  #: without a claim, from its arrival to its end
+        self._grid = grid
+        self._bench = bench
+        self._agenda = agenda
+        self._line = line
+        self._heartbeats = Heartbeats(agenda, line, self._progress) if beats else None
+        self._stamp = 0
+        self._idle_since: float | None = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """As a new process."""
+        self.claim: HeldClaim | None = None
+        self._claims = Claims()
+        self._outbox: deque[RenderedPart] = deque()
+        self._in_transit = False  # a delivery is not answered yet
+        self._asked = False  # a question of the working thread is not answered yet, or with Parked
+        self._asked_ahead = False
+        self._hold = self._drain = self._finished = self._ahead = False
+        self._heard_at = self._lease_seconds = 0.0
+        self._work_at = 0.0  # when the overhead is over
+        self._free_at: float | None = None  # when the last claim's work ended; None: parked since
+        self._part = 0
+
+    # --- what happens to it ------------------------------------------------------------------------------
+
+    def arrive(self) -> None:
+        """Join. Its first question follows when all who arrive now have joined."""
+        if self.doing is not Doing.AWAY:
+            return
+        self._forget()
+        self.doing = Doing.IDLE
+        self._asked = True
+        self._idle_since = self._heard_at = self._agenda.now
+        overhead = self.spec.overhead_seconds
+        self._line.send(msg.Join(worker=self.name, fps_cap=self.spec.fps, overhead_seconds=overhead))
+
+    def freeze(self) -> None:
+        """SIGSTOP."""
+        if self.frozen:
+            return
+        if self.doing in _IN_HAND:
+            self._bench.halt(self._agenda.now)
+        self.frozen = True
+        self._stop()
+
+    def thaw(self) -> None:
+        """SIGCONT: it goes on from where it was, and beats at once."""
+        if not self.frozen:
+            return
+        self.frozen = False
+        now = self._agenda.now
+        if self.doing is Doing.OVERHEAD:
+            self._agenda.add(max(now, self._work_at), self._begin, self._stamp)
+        elif self.doing in _IN_HAND:
+            self._agenda.add(self._bench.resume(now), self._rendered, self._stamp)
+        if self.doing in _NOT_THERE:
+            return
+        self._line.listen()
+        if self._heartbeats is not None:
+            self._heartbeats.resume()
+        self.go_on()
+
+    def die(self) -> None:
+        self._drop_part()
+        self._end(Doing.GONE)
+        self._line.drop()
+
+    def give_up(self) -> None:
+        """Too long without an answer: the process ends. It may arrive anew."""
+        if self.frozen or self.doing in _NOT_THERE:
+            return
+        self._drop_part()
+        self._end(Doing.AWAY)
+        self._line.drop()
+
+    @property
+    def patience_ends_at(self) -> float:
+        """When it will give up, if it hears nothing until then."""
+        return self._heard_at + SILENT_LEASES * self._lease_seconds
+
+    @property
+    def at_work(self) -> bool:
+        return not self.frozen and (self.doing is Doing.OVERHEAD or self.doing in _IN_HAND)
+
+    def settle(self) -> None:
+        """The simulation ends: count what is in hand."""
+        self._drop_part()
+        self._note_idle(False)
+
+    def _end(self, doing: Doing) -> None:
+        self.doing = doing
+        self._note_idle(False)
+        self._stop()
+        self._outbox.clear()
+        self._claims = Claims()
+        self.claim = None
+
+    def _stop(self) -> None:
+        """Nothing that was planned happens."""
+        self._stamp += 1
+        if self._heartbeats is not None:
+            self._heartbeats.stop()
+
+    def _note_idle(self, idle: bool) -> None:
+        now = self._agenda.now
+        if self._idle_since is not None:
+            self.idle_seconds += now - self._idle_since
+        self._idle_since = now if idle else None
+
+    # --- hearing -----------------------------------------------------------------------------------------
+
+    def hear(self, answer: msg.AnyAnswer) -> None:
+        if self.doing in _NOT_THERE:
+            return
+        self._heard_at = self._agenda.now
+        _HEAR[type(answer)](self, answer)
+        self.go_on()
+
+    def _welcome(self, answer: msg.Welcome) -> None:
+        self._lease_seconds = answer.lease_seconds
+        self._ahead = answer.claim_ahead
+        if self._heartbeats is not None:
+            self._heartbeats.start(answer.heartbeat_seconds)
+        self._agenda.add(self._agenda.now, self._ask_first)
+
+    def _ask_first(self, _: None) -> None:
+        if self.doing is Doing.IDLE and not self._claims.granted:
+            self._asked = False
+            self.go_on()
+
+    def _grant(self, answer: msg.Granted) -> None:
+        self._claims.grant(answer, self._agenda.now)
+        self._lease_seconds = answer.lease_seconds
+        self._asked_ahead = False
+        if self.claim is None:
+            self._asked = False
+
+    def _park(self, answer: msg.Parked) -> None:
+        if self._asked_ahead:
+            self._asked_ahead = False  # not now: it asks again when it is idle
+        else:
+            self._free_at = None
+
+    def _finish(self, answer: msg.Finished) -> None:
+        self._finished = True
+        self._asked_ahead = False
+
+    def _beat_answered(self, answer: msg.Beat) -> None:
+        self._hold = answer.hold
+        self._drain = self._drain or answer.drain
+        for state in answer.claims:
+            self._claims.update(state.token, state.next, state.stop, state.live)
+        self._look_up()
+
+    def _delivered(self, answer: msg.Delivered) -> None:
+        self._in_transit = False
+        self._claims.update(answer.token, answer.next, answer.stop, answer.live)
+        if self.doing is not _WAITING:
+            self._look_up()
+        if self._outbox:
+            self._deliver_next()
+
+    def _completed(self, answer: msg.Completed) -> None:
+        self._asked = False
+        self._claims.update(answer.token, answer.next, answer.stop, not answer.done)
+        claim = self.claim
+        if claim is None or claim.token != answer.token or answer.done:
+            return
+        claim.cursor = answer.next
+        if max(claim.cursor, claim.next) >= claim.stop:
+            self._asked = True
+            self._line.send(msg.Release(token=claim.token))
+
+    def _ended(self, answer: msg.Ended) -> None:
+        self._asked = False
+        self._claims.drop(answer.token)
+
+    def _not_claimant(self, answer: msg.NotClaimant) -> None:
+        if self._in_transit:
+            self._in_transit = False
+        else:
+            self._asked = False
+        self._claims.drop(answer.token)
+        self._look_up()
+        self._deliver_next()
+
+    def _refused(self, answer: msg.Refused) -> None:
+        if self._asked_ahead:
+            self._asked_ahead = False
+            return
+        self._drop_part()
+        self._leave(f"refused: {answer.reason}")
+
+    def _bye(self, answer: msg.Bye) -> None:
+        pass
+
+    def _look_up(self) -> None:
+        """Break off what is of no use any more: an overhead at once, a part at its next frame."""
+        claim = self.claim
+        if claim is None:
+            return
+        if self.doing is _RENDERING:
+            if not claim.wants(self._bench.start, self._bench.stop):
+                self.doing = _ABORTING
+                self._stamp += 1
+                self._agenda.add(self._bench.abort(self._agenda.now), self._rendered, self._stamp)
+            elif self._ahead:
+                self._consider_ahead(self._stamp)
+        elif self.doing is _OVERHEAD and (self._drain or not claim.live):
+            self._stamp += 1
+            self.doing = _WAITING
+
+    # --- the working thread ------------------------------------------------------------------------------
+
+    def go_on(self) -> None:
+        while (self.doing is _WAITING or self.doing is _IDLE) and not self.frozen:
+            claim = self.claim
+            if claim is None:
+                claim = self._next_claim()
+                if claim is None or self.doing is not _WAITING:
+                    return
+            more = False
+            if claim.live:
+                if self._hold and not self._drain:
+                    return
+                frame = max(claim.cursor, claim.next)
+                more = frame < claim.stop
+                if more and not self._drain:
+                    if len(self._outbox) + self._in_transit < WAITING_PARTS:
+                        self._start_part(frame)
+                    return
+            if self._in_transit or self._asked:
+                return
+            if not claim.live:
+                self.claim = None
+                self.doing = _IDLE
+                self._note_idle(True)
+                if self._free_at is None:
+                    self._free_at = self._agenda.now  # nothing was rendered to its end
+                continue
+            self._asked = True
+            token = claim.token
+            self._line.send(msg.Release(token=token) if more else msg.Complete(token=token))
+            return
+
+    def _next_claim(self) -> HeldClaim | None:
+        """Take up the next claim, or ask for it, or leave."""
+        claim = self._claims.take()
+        if claim is not None:
+            self._take_up(claim)
+        elif self._drain or self._finished:
+            self._leave("drained" if self._drain else "no more work")
+        elif not self._asked and not self._asked_ahead:
+            self._asked = True
+            self._line.send(msg.Claim())
+        return claim
+
+    def _take_up(self, claim: HeldClaim) -> None:
+        """The overhead counts from the end of the last claim's work, if that was waited for by nothing but
+        the claim, else from the grant's arrival."""
+        self._note_idle(False)
+        self.claim = claim
+        overhead = self.spec.overhead_seconds
+        work_at = claim.granted_at + overhead
+        if self._free_at is not None:
+            work_at = max(claim.granted_at, min(work_at, self._free_at + overhead))
+            self._free_at = None
+        self._work_at = work_at
+        if work_at <= self._agenda.now:
+            self.doing = _WAITING
+        else:
+            self.doing = _OVERHEAD
+            self._agenda.add(work_at, self._begin, self._stamp)
+
+    def _begin(self, stamp: int) -> None:
+        if stamp == self._stamp:
+            self.doing = _WAITING
+            self.go_on()
+
+    def _leave(self, reason: str) -> None:
+        self._end(Doing.GONE)
+        self._line.send(msg.Leave(reason=reason))
+
+    # --- one part ----------------------------------------------------------------------------------------
+
+    def _start_part(self, frame: int) -> None:
+        self._part = part = self._grid.part_at(frame)
+        cuts = self._grid.cuts
+        self.doing = _RENDERING
+        at = self._bench.begin(cuts[part], cuts[part + 1], self._agenda.now)
+        self._agenda.add(at, self._rendered, self._stamp)
+        if self._ahead:
+            self._consider_ahead(self._stamp)
+
+    def _rendered(self, stamp: int) -> None:
+        """The part in hand is done, or its last frame if it is of no use."""
+        if stamp != self._stamp:
+            return
+        claim = self.claim
+        assert claim is not None
+        if self.doing is _ABORTING:
+            self._drop_part()
+        else:
+            now = self._agenda.now
+            bench = self._bench
+            bench.done(now)
+            start, stop = bench.start, bench.stop
+            seconds = now - bench.begun_at
+            self.rendered_frames += stop - start
+            claim.rendered += stop - start
+            claim.seconds += seconds
+            claim.cursor = stop
+            self._free_at = now
+            rendered, spent = claim.rendered, claim.seconds
+            self._outbox.append(RenderedPart(claim, self._part, start, stop, seconds, rendered, spent))
+        self.doing = _WAITING
+        self._deliver_next()
+        self.go_on()
+
+    def _deliver_next(self) -> None:
+        while self._outbox and not self._in_transit:
+            part = self._outbox.popleft()
+            if part.claim.wants(part.start, part.stop):
+                self._in_transit = True
+                self._line.send(part.deliver())
+
+    def _drop_part(self) -> None:
+        """Count the frames of a part that comes to nothing."""
+        if self.doing in _IN_HAND and self.claim is not None:
+            frames = self._bench.position(self._agenda.now) - self._bench.start
+            self.rendered_frames += frames
+            self.claim.rendered += frames
+            self.claim.seconds += self._agenda.now - self._bench.begun_at
+
+    def _consider_ahead(self, stamp: int) -> None:
+        """Ask for the next claim when what is left of this one takes no longer than the overhead and one
+        frame: once for each claim, and only while it is being rendered."""
+        claim = self.claim
+        if stamp != self._stamp or self.doing is not _RENDERING or claim is None or claim.asked_ahead:
+            return
+        if self._claims.granted or not claim.live or self._drain or self._finished:
+            return
+        now = self._agenda.now
+        position, speed = self._bench.position(now), self._bench.speed(now)
+        at = now + (claim.stop - position - 1) / speed - self.spec.overhead_seconds
+        if at <= now:
+            claim.asked_ahead = self._asked_ahead = True
+            self._line.send(msg.Claim(ahead=True))
+        elif at < now + (self._bench.stop - position) / speed:
+            self._agenda.add(at, self._consider_ahead, stamp)
+
+    # --- reporting ---------------------------------------------------------------------------------------
+
+    def _progress(self) -> tuple[ClaimProgress, ...]:
+        return tuple(map(self._progress_of, self._claims.held()))
+
+    def _progress_of(self, claim: HeldClaim) -> ClaimProgress:
+        if claim is not self.claim or self.doing not in _IN_HAND:
+            return claim.progress(claim.cursor, 0, 0.0)
+        now = self._agenda.now
+        position = self._bench.position(now)
+        return claim.progress(position, position - self._bench.start, now - self._bench.begun_at)
+
+
+_HEAR: Final[dict[type, Callable[[Worker, Any], None]]] = {
+    msg.Welcome: Worker._welcome,
+    msg.Granted: Worker._grant,
+    msg.Parked: Worker._park,
+    msg.Finished: Worker._finish,
+    msg.Beat: Worker._beat_answered,
+    msg.Delivered: Worker._delivered,
+    msg.Completed: Worker._completed,
+    msg.Ended: Worker._ended,
+    msg.NotClaimant: Worker._not_claimant,
+    msg.Refused: Worker._refused,
+    msg.Bye: Worker._bye,
+}
