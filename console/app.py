@@ -15,7 +15,7 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from signal import Signals
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from textual import constants
 from textual.app import App
@@ -23,12 +23,12 @@ from textual.binding import Binding, BindingType
 
 from console.driver import ConsoleDriver
 from console.modals.confirm import kill_question, quit_question
-from console.modals.dialog import Dialog
+from console.modals.dialog import Dialog, Question
 from console.modals.help import Help
 from console.modals.worker import WorkerDetail
 from console.model import Model
 from console.screens.live import LiveScreen
-from console.terminal import on_ending_signal
+from console.terminal import SignalBox
 from console.theme import DARK, LIGHT, Look, textual_theme
 from console.timeline import WorkerModel
 from console.widgets.key_bar import SaidRow
@@ -39,6 +39,8 @@ from farm.view import Source
 SAID_SECONDS = 6.0
 #: Records in a tick from which on the panels take turns: nobody reads a thousand events a second.
 BUSY_RECORDS = 100
+#: Virtual seconds a second, from the slowest to the fastest that keys give.
+RATE_MIN, RATE_MAX = 1 / 64, 4096.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +53,30 @@ class Outcome:
     signal: Signals | None = None
 
 
+@runtime_checkable
+class VirtualTime(Protocol):
+    """A source whose clock can be hurried, slowed, halted and stepped (farm.simulation.source)."""
+
+    @property
+    def rate(self) -> float: ...
+
+    @property
+    def halted(self) -> bool: ...
+
+    def set_rate(self, rate: float) -> None: ...
+
+    def halt(self, halted: bool) -> None: ...
+
+    def step(self) -> None: ...
+
+
 class ConsoleApp(App[Outcome]):
     """Shows one run. ``run()`` returns an ``Outcome``, or None if the console itself failed (its traceback
     was printed, and the run goes on).
 
     ``refresh_hz``: ticks a second. ``readonly``: sends no commands. ``ascii_only``: draws with ASCII alone.
     ``exit_when_done``: close by itself ``settle_seconds`` after the run ended, else wait for q.
+    ``signals``: a box that is installed already; a signal in it closes the console, and stays in it.
     """
 
     ENABLE_COMMAND_PALETTE = False
@@ -65,6 +85,10 @@ class ConsoleApp(App[Outcome]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "interrupt", "drain, then stop", priority=True, show=False),
         Binding("ctrl+q", "ask_quit", "quit", show=False),
+        Binding("ctrl+z", "stay_here", "why not", priority=True, show=False),
+        Binding("left_square_bracket", "speed(0.5)", "slower", show=False),
+        Binding("right_square_bracket", "speed(2)", "faster", show=False),
+        Binding("full_stop", "step", "step", show=False),
     ]
 
     def __init__(
@@ -77,6 +101,7 @@ class ConsoleApp(App[Outcome]):
         exit_when_done: bool = True,
         settle_seconds: float = 1.0,
         picture_folder: Path | None = None,
+        signals: SignalBox | None = None,
     ) -> None:
         super().__init__(driver_class=None if constants.DRIVER else ConsoleDriver)
         self.source = source
@@ -87,6 +112,7 @@ class ConsoleApp(App[Outcome]):
         self._exit_when_done = exit_when_done
         self._settle_seconds = settle_seconds
         self._picture_folder = picture_folder or Path()
+        self._signals = signals
         self._interrupts = 0
         self._said = 0
         self._busy = False  #: the last tick brought more than BUSY_RECORDS
@@ -102,15 +128,37 @@ class ConsoleApp(App[Outcome]):
 
     def on_load(self) -> None:
         # Before the terminal is touched, so that no signal can leave it raw.
-        on_ending_signal(asyncio.get_running_loop(), self._on_signal)
+        if self._signals is not None:
+            loop = asyncio.get_running_loop()
+            self._signals.listen(lambda: loop.call_soon_threadsafe(self._on_signal))
 
     async def on_mount(self) -> None:
         await self.push_screen(self.live)
         self.set_interval(1 / self._refresh_hz, self.tick)
         self.tick()
 
-    def _on_signal(self, signal: Signals) -> None:
-        self.exit(Outcome("signal", signal), return_code=128 + signal)
+    def on_unmount(self) -> None:
+        if self._signals is not None:
+            self._signals.listen(None)
+
+    def run(self, *args: Any, **options: Any) -> Outcome | None:
+        """As Textual's, with the ending signals in a box; one of our own gives them back at the end."""
+        own = SignalBox() if self._signals is None else None
+        if own is not None:
+            own.install()
+            self._signals = own
+        try:
+            return super().run(*args, **options)
+        finally:
+            assert self._signals is not None
+            self._signals.listen(None)
+            if own is not None:
+                own.remove()
+
+    def _on_signal(self) -> None:
+        signal = self._signals.first if self._signals is not None else None
+        if signal is not None:
+            self.exit(Outcome("signal", signal), return_code=128 + signal)
 
     def tick(self) -> None:
         """Take in what happened and show it."""
@@ -143,7 +191,7 @@ class ConsoleApp(App[Outcome]):
             return
         now = self.now()
         self.live.update_view(now, turn)
-        if isinstance(self.screen, WorkerDetail):
+        if isinstance(self.screen, WorkerDetail | Question):
             self.screen.update_rows()
 
     # --- commands ----------------------------------------------------------------------------------------
@@ -176,10 +224,48 @@ class ConsoleApp(App[Outcome]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "pause" and not self.can_control:
             return None
+        if action in ("speed", "step"):
+            return self.virtual_time is not None and not self.ended
         return True
 
+    @property
+    def virtual_time(self) -> VirtualTime | None:
+        """The clock of a simulation; None where time can't be helped."""
+        source = self.source
+        return source if source.world == "simulated" and isinstance(source, VirtualTime) else None
+
+    @property
+    def standing(self) -> bool:
+        """Whether space makes it go on: virtual time is halted, or the job is paused."""
+        clock = self.virtual_time
+        return self.model.paused if clock is None else clock.halted
+
+    def action_speed(self, factor: float) -> None:
+        clock = self.virtual_time
+        if clock is not None:
+            clock.set_rate(min(max(clock.rate * factor, RATE_MIN), RATE_MAX))
+            self.say(f"Virtual time runs {clock.rate:g} times as fast as real time.")
+
+    def action_step(self) -> None:
+        """Halt, and go to the next event."""
+        clock = self.virtual_time
+        if clock is not None:
+            clock.step()
+            self.tick()
+            self._say_halted()
+
+    def _say_halted(self) -> None:
+        self.say(f"Virtual time is halted at {self.now():.2f} s: space goes on, . steps.", seconds=None)
+
     def action_pause(self) -> None:
-        if self.model.paused:
+        clock = self.virtual_time
+        if clock is not None:
+            clock.halt(not clock.halted)
+            if clock.halted:
+                self._say_halted()
+            else:
+                self.say(f"Virtual time runs on, {clock.rate:g} times as fast as real time.")
+        elif self.model.paused:
             self.command(Resume(), "Going on.")
         else:
             self.command(Pause(), "Pausing: parts in progress are finished, nothing more is granted.")
@@ -226,6 +312,11 @@ class ConsoleApp(App[Outcome]):
         else:
             self.exit(Outcome("abandoned"))
 
+    def action_stay_here(self) -> None:
+        """Ctrl-Z: say why nothing happens. Only in plain mode are the workers stopped along with it."""
+        pause = "space pauses the run, " if self.can_control else ""
+        self.say(f"Ctrl-Z does nothing in the console: {pause}q leaves it; --ui plain can be suspended.")
+
     def _drain(self) -> None:
         self._interrupts = max(self._interrupts, 1)
         self.command(
@@ -258,7 +349,8 @@ class ConsoleApp(App[Outcome]):
         self._take_look(self.look.with_palette(palette))
 
     def action_help(self) -> None:
-        self.push_screen(Help(self.look, readonly=not self.can_control))
+        virtual = self.virtual_time is not None
+        self.push_screen(Help(self.look, readonly=not self.can_control, virtual=virtual))
 
     def show_worker(self, name: str) -> None:
         self.push_screen(WorkerDetail(self.look, self.model, name, self.now))

@@ -9,17 +9,20 @@ Rules of this file:
 from __future__ import annotations
 
 import secrets
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from types import FrameType
+from typing import Annotated, Any, NoReturn
 
-import msgspec
 import typer
 from typer.exceptions import TyperException
 
+from console import lab
 from console import options as opt
 from console.run import carry_out, demo_request, print_plan, print_verified, verify_output
 from farm.errors import ExitCode, UnevenError, UsageError
@@ -39,8 +42,19 @@ app = typer.Typer(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point of the ``uneven`` command; exits with an ``ExitCode``."""
+    """The ``uneven`` command, once it is loaded (``console.__main__``); exits with an ``ExitCode``.
+
+    Until a run is shown, which has its own ways, Ctrl-C ends the command with a word; at the very end it is
+    ignored, for there is nothing left to interrupt."""
     arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    _heed_interrupts()
+    try:
+        _run(arguments)
+    finally:
+        _ignore_interrupts()
+
+
+def _run(arguments: Sequence[str]) -> NoReturn:
     try:
         opt.refuse_ffmpeg_spellings(arguments)
         code = app(args=arguments, prog_name="uneven", standalone_mode=False)
@@ -50,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except TyperException as error:
         _complain(f"{error.format_message().rstrip('.')}; see uneven {_command(arguments)}--help")
         sys.exit(ExitCode.USAGE)
-    except (typer.Abort, KeyboardInterrupt):
+    except (typer.Abort, _Interrupted):
         _complain("interrupted")
         sys.exit(ExitCode.INTERRUPTED)
     except BrokenPipeError:
@@ -63,6 +77,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _complain("this is a bug of uneven; what follows helps to mend it:")
         traceback.print_exc()
         sys.exit(ExitCode.BUG)
+
+
+class _Interrupted(BaseException):
+    """Ctrl-C. Not KeyboardInterrupt, of which typer makes an exit without a word."""
+
+
+def _heed_interrupts() -> None:
+    """Works in the main thread only; a shell's background job, which ignores Ctrl-C, goes on doing so."""
+
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
+        raise _Interrupted
+
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is not (
+        signal.SIG_IGN
+    ):
+        signal.signal(signal.SIGINT, interrupt)
+
+
+def _ignore_interrupts() -> None:
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _command(arguments: Sequence[str]) -> str:
@@ -158,7 +193,13 @@ def resume(
     fit_fleet: opt.FitFleet = False,
     schedule: Annotated[str | None, typer.Option("--schedule", help="Another policy from here on.")] = None,
     tail: Annotated[str | None, typer.Option("--tail", help="Another tail rule from here on.")] = None,
+    timeout: opt.Timeout = None,
+    max_tries: Annotated[int | None, typer.Option("--max-tries", min=1)] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Take up parts again that were set aside.")
+    ] = False,
     overwrite: opt.Overwrite = False,
+    never_overwrite: opt.NeverOverwrite = False,
     decode: opt.Decode = False,
     keep: opt.Keep = False,
     ui: opt.UiName = "auto",
@@ -173,15 +214,12 @@ def resume(
     folder = _find_run(run)
     request = request_of(folder)
     options = request.options
-    if schedule is not None or tail is not None:
-        options = msgspec.structs.replace(
-            options, policy=schedule or options.policy, tail=tail or options.tail
-        )
-        opt.check_schedule(options)
+    options = opt.changed_options(options, schedule, tail, timeout, max_tries)
     changes: dict[str, Any] = {
         "options": options,
-        "temp": _temp_of(folder, request),
-        "overwrite": overwrite or None,
+        "folder": folder,
+        "retry_failed": retry_failed,
+        "overwrite": opt.overwrite(overwrite, never_overwrite),
         "decode": "all" if decode else "sample",
         "keep": keep,
         "fit_fleet": fit_fleet,
@@ -221,6 +259,7 @@ def demo(
     overhead: opt.Overhead = 0.5,
     schedule: opt.Schedule = opt.DEFAULT_SCHEDULE,
     tail: opt.Tail = opt.DEFAULT_TAIL,
+    overwrite: opt.Overwrite = False,
     ui: opt.UiName = "auto",
     quiet: opt.Quiet = False,
     refresh: opt.Refresh = 10.0,
@@ -231,12 +270,16 @@ def demo(
 ) -> int:
     """See it work: make a clip with numbered frames and render it on workers of 30, 30, 12 and 2 fps.
 
-    Stall a worker (s) or kill one (x) and see what becomes of its claim. An earlier demo output is replaced.
+    Stall a worker (s) or kill one (x) and see what becomes of its claim.
     """
     options = opt.relay_options(schedule, tail, 6.0, 0.5, 60.0, None, 3)
     showing = opt.show_options(ui, quiet, refresh, readonly, ascii_only, stay, drain_timeout)
-    with demo_request(output, opt.fleet(None, fleet, overhead), frames, options) as request:
+    with demo_request(output, opt.fleet(None, fleet, overhead), frames, options, overwrite) as request:
         return carry_out(make_plan(request), showing, _run_id())
+
+
+app.command()(lab.simulate)
+app.command()(lab.compare)
 
 
 def _run_id() -> str:
@@ -255,12 +298,6 @@ def _find_run(name: str) -> Path:
     if not (Path(entry.folder) / JOURNAL_NAME).exists():
         raise UsageError(f"the run {name} has ended and left nothing to resume")
     return Path(entry.folder)
-
-
-def _temp_of(folder: Path, request: JobRequest) -> Path | None:
-    """``--temp`` of the run, from where its folder is."""
-    beside = run_folder_path(request.output)
-    return None if folder.resolve() == beside.resolve() else folder.parent
 
 
 def _replace(request: JobRequest, changes: dict[str, Any]) -> JobRequest:

@@ -14,8 +14,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from types import FrameType
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 from console import text
@@ -24,9 +23,10 @@ from console.model import Model
 from console.plain import PlainReporter
 from console.streams import Stream
 from console.summary import RunSummary, render_text, summarize
-from console.terminal import ENDING_SIGNALS, Ui
+from console.terminal import SignalBox, Ui
 from farm.clock import MonotonicClock
 from farm.commands import Drain, StopNow
+from farm.errors import ExitCode
 from farm.events import Record
 from farm.fleet import WorkerProfile
 from farm.job import JobResult
@@ -68,22 +68,20 @@ class NoReporter:
 class _Stopper:
     """Signals to commands. ``patience``: when to stop at once after a signal that waits for nobody."""
 
-    def __init__(self, live: LiveRun, say: Callable[[str], None], drain_timeout_seconds: float) -> None:
+    def __init__(
+        self, live: LiveRun, signals: SignalBox, say: Callable[[str], None], drain_timeout_seconds: float
+    ) -> None:
         self._live = live
+        self._signals = signals
         self._say = say
         self._timeout = drain_timeout_seconds
         self._asked = 0
         self._deadline: float | None = None
-        self._pending: list[signal.Signals] = []
-
-    def note(self, number: int, frame: FrameType | None = None) -> None:
-        """A signal handler: does nothing but remember."""
-        self._pending.append(signal.Signals(number))
 
     def act(self) -> None:
         """Carry out what signals asked for; call often."""
-        while self._pending:
-            self._ask(self._pending.pop(0))
+        while (number := self._signals.take()) is not None:
+            self._ask(number)
         if self._deadline is not None and time.monotonic() >= self._deadline:
             self._deadline = None
             self._say("The time to drain is over: stopping at once.")
@@ -103,38 +101,44 @@ class _Stopper:
 
 
 def show(live: LiveRun, options: ShowOptions, fleet: Sequence[WorkerProfile]) -> tuple[JobResult, RunSummary]:
-    """Show the run until it ends; returns how it did, and its summary."""
+    """Show the run until it ends; returns how it did, and its summary.
+
+    From here on ending signals are remembered and no more: after the run there is nothing left to stop.
+    """
     model = Model("live")
-    stopper = _Stopper(live, _say, options.drain_timeout_seconds)
-    for number in ENDING_SIGNALS:
-        signal.signal(number, stopper.note)
-    try:
-        live.start()
-        if options.ui == "tui":
-            closed = _open_console(live, options, model)
-            for number in ENDING_SIGNALS:
-                signal.signal(number, stopper.note)
-            if closed is not None:
-                stopper.note(closed)
-        reporter = _reporter(options, after_console=options.ui == "tui")
-        _report(live, model, reporter, stopper)
-        summary = summarize(model, fleet)
-        if options.ui == "tui":
-            print(render_text(summary, _width() or 100), file=sys.stderr)
-        else:
-            reporter.finish(summary)
-    finally:
-        for number in ENDING_SIGNALS:
-            signal.signal(
-                number, signal.SIG_DFL if number is not signal.SIGINT else signal.default_int_handler
-            )
+    signals = SignalBox()
+    signals.install()
+    stopper = _Stopper(live, signals, _say, options.drain_timeout_seconds)
+    live.start()
+    if options.ui == "tui":
+        _open_console(live, options, model, signals)
+    reporter = _reporter(options, after_console=options.ui == "tui")
+    _report(live, model, reporter, stopper)
+    summary = summarize(model, fleet)
+    if options.ui == "tui":
+        print(render_text(summary, _width() or 100), file=sys.stderr)
+    else:
+        reporter.finish(summary)
     assert live.result is not None
-    return live.result, summary
+    result = live.result
+    if (
+        isinstance(reporter, JsonReporter)
+        and reporter.error is not None
+        and result.exit_code is ExitCode.DONE
+    ):
+        sentence = (
+            f"the JSON could not be written to standard output: {reporter.error}; the output is in place"
+        )
+        result = replace(result, exit_code=ExitCode.OUTPUT, message=sentence)
+    return result, summary
 
 
-def _open_console(live: LiveRun, options: ShowOptions, model: Model) -> signal.Signals | None:
-    """The console until it closes; the signal that closed it, if one did."""
+def _open_console(live: LiveRun, options: ShowOptions, model: Model, signals: SignalBox) -> None:
+    """The console until it closes. A signal closes it, or keeps it from opening, and stays in ``signals``."""
     from console.app import ConsoleApp
+
+    if signals.first is not None:
+        return
 
     app = ConsoleApp(
         live,
@@ -142,12 +146,12 @@ def _open_console(live: LiveRun, options: ShowOptions, model: Model) -> signal.S
         readonly=options.readonly,
         ascii_only=options.ascii_only,
         exit_when_done=not options.stay,
+        signals=signals,
     )
     app.model = model
     outcome = app.run()
     if outcome is None and not live.ended:
         _say("The console failed; the run goes on.")
-    return outcome.signal if outcome is not None else None
 
 
 def _report(live: LiveRun, model: Model, reporter: Reporter, stopper: _Stopper) -> None:
@@ -185,9 +189,9 @@ def _pace() -> dict[str, Any]:
 
 
 def _width() -> int | None:
-    """The terminal's width; None when standard error is none."""
+    """The terminal's width; None when standard error is none. One that says 0 doesn't know (expect, CI)."""
     try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
     except (OSError, ValueError):
         return None
 

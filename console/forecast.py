@@ -67,6 +67,8 @@ def forecast(model: RunState, now: float) -> Forecast | None:
     if model.open_frames + model.in_flight_frames == 0:
         return Forecast(0.0, 0.0, 0.0)
     speeds = _speeds(model, now)
+    if model.drain_reason is not None:
+        return _drain(model, now, speeds)
     if not speeds:
         return None
     possible = sum(speeds.values())
@@ -75,6 +77,28 @@ def forecast(model: RunState, now: float) -> Forecast | None:
     tail = _tail_seconds(model, now, speeds)
     mid = max(2 * left / (fast + slow), tail)
     return Forecast(min(left / fast, mid), mid, _MARGIN * max(left / slow, mid))
+
+
+def _drain(model: RunState, now: float, speeds: dict[str, float]) -> Forecast | None:
+    """When the last of the parts in progress is delivered; what is open stays open. None: nothing is known of
+    a worker that is at one."""
+    low = high = 0.0
+    for worker in model.workers.values():
+        claim = worker.claim
+        if claim is None or worker.is_gone or claim.position >= claim.stop:
+            continue
+        unheard = max(now - worker.heard_at, 0.0)
+        if worker.name not in speeds:
+            if not worker.is_silent(now, model.silence_seconds) and worker.state != "stalled":
+                return None
+            # Nothing comes of it: its lease runs out, and that is the end of it.
+            seconds = max(model.options.lease_seconds - unheard, 0.0)
+        else:
+            rest = model.grid.stop(model.grid.part_at(claim.position)) - claim.position
+            overhead = max(worker.works_from(claim) - now, 0.0)
+            seconds = overhead + max(rest / speeds[worker.name] - unheard, 0.0)
+        low, high = max(low, seconds), max(high, _MARGIN * seconds)
+    return Forecast(low, low, high)
 
 
 def _speeds(model: RunState, now: float) -> dict[str, float]:

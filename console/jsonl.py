@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import msgspec
 
 from console.model import Model
-from console.streams import Stream, pour
+from console.streams import Stream, attempt
 from console.summary import RunSummary
 from farm.events import Record, encode_record
 
@@ -24,6 +24,7 @@ class JsonReporter:
     def __init__(self, stream: Stream[bytes]) -> None:
         self._stream = stream
         self.reader_left = False
+        self.error: str | None = None  #: why lines were lost, unless the reader left of its own
 
     def update(self, model: Model, records: Iterable[Record], now: float) -> None:
         """Write the records; ``model`` and ``now`` (lease seconds) are there for other reporters."""
@@ -35,4 +36,7 @@ class JsonReporter:
 
     def _write(self, lines: bytes) -> None:
         if lines and not self.reader_left:
-            self.reader_left = not pour(self._stream, lines)
+            lost = attempt(self._stream, lines)
+            self.reader_left = lost is not None
+            if lost is not None and not isinstance(lost, BrokenPipeError):
+                self.error = getattr(lost, "strerror", None) or str(lost)

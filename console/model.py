@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from console.forecast import overall_progress
 from console.partmap import CLAIMED, CREDITED, DUPLICATE, LAPSED, OPEN, SET_ASIDE, PartMap
-from console.runstate import EVENTS_MAX, Header, RunState
+from console.runstate import EVENTS_MAX, Credit, Header, RunState
 from console.timeline import ClaimModel, WorkerModel
 from console.wording import NO_FAILURE, describe
 from farm import events as ev
@@ -162,7 +162,7 @@ class Model(RunState):
         if self.first_grant_at is None:
             self.first_grant_at = at
         if self.steady_since is None:
-            self.steady_since = at
+            self.steady_since, self.steady_frames = at, self.throughput.total
 
     def _lease_renewed(self, at: float, event: ev.LeaseRenewed) -> None:
         worker = self._worker(at, event.worker)
@@ -223,12 +223,16 @@ class Model(RunState):
         worker = self._worker(at, event.worker)
         worker.heard(at)
         claim = self.claims.get(event.token)
+        seconds = event.render_seconds
         if claim is not None and event.part in self.map:
             self._delivered(at, worker, claim, self.grid.stop(event.part))
+            claim.delivered += self.grid.size(event.part)
+            seconds = worker.believable(at, claim, seconds)
         frames = self.map.credit(event.part)
         if not frames:
             return
-        worker.credit(frames, event.render_seconds)
+        self.credits[event.part] = Credit(event.worker, self.epoch, event.size_bytes, event.lost_frames)
+        worker.credit(frames, seconds)
         self.throughput.add(at, frames)
         self.lost_frames += event.lost_frames
         self.delivered_bytes += event.size_bytes
@@ -249,22 +253,42 @@ class Model(RunState):
         worker = self._worker(at, event.worker)
         worker.heard(at)
         worker.wasted_frames += event.frames
+        if event.token in self.claims:
+            self.claims[event.token].delivered += event.frames
 
     def _part_adopted(self, at: float, event: ev.PartAdopted) -> None:
         frames = self.map.credit(event.part)
         self.adopted_frames += frames
         self.resumed_frames += frames
-        self.delivered_bytes += event.size_bytes if frames else 0
+        if frames:
+            self.delivered_bytes += event.size_bytes
+            self.credits[event.part] = Credit(None, self.epoch - 1, event.size_bytes)
 
     def _part_voided(self, at: float, event: ev.PartVoided) -> None:
-        self.map.void(event.part)
         self.work = None
+        frames = self.map.void(event.part)
+        if not frames:
+            return
+        credit = self.credits.pop(event.part)
+        self.voided_frames += frames
+        self.delivered_bytes -= credit.size_bytes
+        self.lost_frames -= credit.lost_frames
+        if credit.epoch < self.epoch:
+            self.resumed_frames -= frames
+        if credit.worker is None:
+            self.adopted_frames -= frames
+        else:
+            self.workers[credit.worker].uncredit(frames)
 
     def _part_failed(self, at: float, event: ev.PartFailed) -> None:
         if event.kind in NO_FAILURE:
             return
         self.failures += 1
         self._worker(at, event.worker).failures += 1
+
+    def _part_retried(self, at: float, event: ev.PartRetried) -> None:
+        if event.part in self.map:
+            self.map.retry(self.grid.start(event.part), self.grid.stop(event.part))
 
     def _part_set_aside(self, at: float, event: ev.PartSetAside) -> None:
         self.map.set_aside(event.part)
@@ -302,4 +326,5 @@ _HANDLERS: Final[dict[type, Callable[[Model, float, Any], None]]] = {
     ev.PartVoided: Model._part_voided,
     ev.PartFailed: Model._part_failed,
     ev.PartSetAside: Model._part_set_aside,
+    ev.PartRetried: Model._part_retried,
 }

@@ -11,8 +11,9 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+import msgspec
 import typer
 
 from console.drive import ShowOptions
@@ -138,6 +139,8 @@ _FFMPEG = {
     "-c:a": "--audio auto|none",
     "-acodec": "--audio auto|none",
     "-an": "--audio none",
+    "-vf": "not there yet: filters come with a later version",
+    "-filter:v": "not there yet: filters come with a later version",
     "-b:v": "--option b=RATE (quality by --crf suits chunked rendering better)",
 }
 
@@ -255,6 +258,24 @@ def relay_options(
     return options
 
 
+def changed_options(
+    options: RelayOptions, schedule: str | None, tail: str | None, timeout: str | None, max_tries: int | None
+) -> RelayOptions:
+    """A run's options with what is asked otherwise from here on. Raises UsageError."""
+    changes: dict[str, Any] = {}
+    if schedule is not None:
+        changes["policy"] = from_anywhere(schedule)
+    if tail is not None:
+        changes["tail"] = tail
+    if timeout is not None:
+        changes["part_timeout_seconds"], changes["part_timeout_share"] = _part_limit(timeout)
+    if max_tries is not None:
+        changes["max_tries"] = max_tries
+    changed = msgspec.structs.replace(options, **changes)
+    check_schedule(changed)
+    return changed
+
+
 def check_schedule(options: RelayOptions) -> None:
     """Raises UsageError for a policy or tail rule that isn't one."""
     parse_policy(options.policy)
@@ -298,6 +319,8 @@ def show_options(
 ) -> ShowOptions:
     if not (math.isfinite(refresh) and 0.5 <= refresh <= 60):
         raise UsageError(f"--refresh {refresh:g}: give 0.5 to 60 repaints a second")
+    if not (math.isfinite(drain_timeout) and 0 <= drain_timeout <= 86400):
+        raise UsageError(f"--drain-timeout {drain_timeout:g}: give seconds from 0 to 86400")
     chosen = choose_ui(ui, os.environ, sys.stdin.isatty(), sys.stderr.isatty())
     return ShowOptions(
         ui="plain" if quiet and chosen == "tui" and ui == "auto" else chosen,

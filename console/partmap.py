@@ -104,10 +104,12 @@ class PartMap:
         self._set_state(part, CREDITED)
         return self.grid.size(part)
 
-    def void(self, part: int) -> None:
-        """A credited part is not credited any more."""
-        if part in self and self.state[part] == CREDITED:
-            self._reopen(part)
+    def void(self, part: int) -> int:
+        """A credited part is not credited any more. Returns its frames, 0 if it wasn't credited."""
+        if part not in self or self.state[part] != CREDITED:
+            return 0
+        self._reopen(part)
+        return self.grid.size(part)
 
     def set_aside(self, part: int) -> None:
         if part in self and self.state[part] != CREDITED:

@@ -103,7 +103,7 @@ class PlainReporter:
         if not self._quiet or summary.exit_code != 0:
             self._write("")
             for line in render_text(summary, self._width or 100).split("\n"):
-                self._write(line)
+                self._write(line, whole=True)
 
     def _resume(self, model: Model, now: float) -> None:
         done = f"{text.count(model.credited_frames)} of {text.count(model.frames)} frames"
@@ -120,10 +120,11 @@ class PlainReporter:
         self._shown += 1
         self._write(event_text(line), _STYLES.get(line.kind, ""))
 
-    def _write(self, line: str, style: str = "") -> None:
+    def _write(self, line: str, style: str = "", *, whole: bool = False) -> None:
+        """``whole``: the line is as long as it has to be."""
         if self.reader_left:
             return
-        if self._width is not None:
+        if self._width is not None and not whole:
             line = text.fit(line, self._width)
         line = _encodable(line, self._stream)
         if style and self._color:

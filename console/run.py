@@ -19,10 +19,11 @@ from farm.errors import ExitCode, InputError, OutputError, UsageError, Verificat
 from farm.events import RelayOptions, RunFinished
 from farm.facts import Probed, VerifyFacts
 from farm.fleet import WorkerProfile
+from farm.folder import JOURNAL_NAME
 from farm.journal import RunCatalogue, read_recording
 from farm.live import LiveRun
 from farm.machine import check_memory
-from farm.paths import printable
+from farm.paths import check_free, printable
 from farm.plan import JobRequest, Plan, open_run
 from farm.settings import CONTAINERS, GridSettings, JobSettings, VideoSettings
 from farm.source import save_index
@@ -48,14 +49,18 @@ def carry_out(plan: Plan, showing: ShowOptions, run_id: str) -> int:
     if warning and showing.ui != "none":
         _say(f"uneven: {warning}")
     live = LiveRun(opened, run_id=run_id, engine=LocalEngine, wall_time=lambda: datetime.now(UTC).isoformat())
-    result, _ = show(live, showing, request.fleet)
+    result, summary = show(live, showing, request.fleet)
     if result.exit_code is ExitCode.BUG:
         _say("uneven: this is a bug of uneven; what follows helps to mend it:")
         _say(result.message)
     elif result.exit_code is not ExitCode.DONE:
-        _say(f"uneven: {result.message}")
-        if result.exit_code in (ExitCode.INTERRUPTED, ExitCode.INCOMPLETE, ExitCode.OUTPUT):
-            _say(f"Go on with: uneven resume {shlex.quote(str(plan.folder_path))}")
+        nothing = result.exit_code is ExitCode.INTERRUPTED and not summary.credited_frames
+        _say("uneven: stopped before any part was finished" if nothing else f"uneven: {result.message}")
+        resumable = result.exit_code in (ExitCode.INTERRUPTED, ExitCode.INCOMPLETE, ExitCode.OUTPUT)
+        # A run that is done and only lost its JSON has nothing to go on with; nor has a lost folder.
+        if resumable and summary.exit_code != 0 and (plan.folder_path / JOURNAL_NAME).exists():
+            retry = " --retry-failed" if summary.set_aside_frames else ""
+            _say(f"Go on with: uneven resume {shlex.quote(str(plan.folder_path))}{retry}")
     return result.exit_code
 
 
@@ -90,11 +95,16 @@ def _speed(profile: WorkerProfile) -> str:
 
 @contextmanager
 def demo_request(
-    output: Path, fleet: tuple[WorkerProfile, ...], frames: int, options: RelayOptions
+    output: Path,
+    fleet: tuple[WorkerProfile, ...],
+    frames: int,
+    options: RelayOptions,
+    overwrite: bool,
 ) -> Iterator[JobRequest]:
     """A job on a clip of its own, which is removed afterwards; small parts, so that a slow worker shows."""
     if output.suffix.lower() not in CONTAINERS:
         raise UsageError(f"{output.name}: use {', '.join(sorted(CONTAINERS))}")
+    check_free(output, overwrite or None)
     with tempfile.TemporaryDirectory(prefix="uneven-demo-") as scratch:
         clip = Path(scratch) / "numbered.mp4"
         _say("Making the demo's clip …")
@@ -109,7 +119,7 @@ def demo_request(
             ),
             options=options,
             fleet=fleet,
-            overwrite=True,
+            overwrite=overwrite or None,
         )
 
 

@@ -40,6 +40,16 @@ class Header:
     fleet: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Credit:
+    """What a part brought when it was credited, to be taken back if it is voided."""
+
+    worker: str | None  #: None: adopted from the store
+    epoch: int  #: of the relay that credited it
+    size_bytes: int
+    lost_frames: int = 0
+
+
 class RunState:
     """What is known of one run. Read it freely; only ``Model.fold`` writes."""
 
@@ -61,6 +71,7 @@ class RunState:
         self.finish: ev.RunFinished | None = None
         self.first_grant_at: float | None = None
         self.steady_since: float | None = None  #: first grant since the relay started or a pause ended
+        self.steady_frames = 0  #: credited by then, of ``throughput.total``
         self.last_credit_at: float | None = None
         self.last_finish_at: float | None = None
 
@@ -68,6 +79,7 @@ class RunState:
         self.claims: dict[str, ClaimModel] = {}  #: all and only the live claims, by token
         self.chunks: dict[str, list[ClaimModel]] = {}  #: chunks in flight with their live claims
         self.map = PartMap(_NO_GRID)  #: of one open part until ``RunOpened``
+        self.credits: dict[int, Credit] = {}  #: of every credited part
 
         self.adopted_frames = 0
         self.resumed_frames = 0  #: credited before the present start of the relay
@@ -80,6 +92,7 @@ class RunState:
         self.failures = 0  #: parts that workers said failed; lost workers and lapses are counted apart
         self.losses = 0
         self.wasted_frames = 0
+        self.voided_frames = 0  #: credited, and taken back
         self.lost_frames = 0  #: of the source, that could not be decoded
         self.delivered_bytes = 0  #: size of the credited parts
 
@@ -167,11 +180,14 @@ class RunState:
         """How far the whole job is, 0 to 1, all phases weighted; never goes back."""
         return self._progress
 
-    def fps(self, now: float) -> float:
-        """Credited frames per second of late: over the last 30 seconds of steady work."""
+    def fps(self, now: float, seconds: int = 30) -> float:
+        """Credited frames per second of late: over the last ``seconds`` of steady work."""
         if self.steady_since is None:
             return 0.0
-        return self.throughput.fps(now, min(int(now - self.steady_since), 30))
+        elapsed = now - self.steady_since
+        if elapsed >= seconds:
+            return self.throughput.fps(now, seconds)
+        return (self.throughput.total - self.steady_frames) / elapsed if elapsed > 0 else 0.0
 
     def eta(self, now: float) -> Forecast | None:
         """Seconds until the last credit as (low, mid, high); None: unknown."""

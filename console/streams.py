@@ -23,15 +23,21 @@ class Stream(Protocol[_Data]):
 
 def pour(stream: Stream[_Data], data: _Data) -> bool:
     """Write and flush. False: nobody reads any more, and what is left in the stream's buffer goes nowhere."""
+    return attempt(stream, data) is None
+
+
+def attempt(stream: Stream[_Data], data: _Data) -> OSError | ValueError | None:
+    """As ``pour``; returns what went wrong: BrokenPipeError when the reader left, ValueError when the stream
+    is closed on our side."""
     try:
         stream.write(data)
         stream.flush()
-    except OSError:
+    except OSError as error:
         _to_nowhere(stream)
-        return False
-    except ValueError:  # closed on our side
-        return False
-    return True
+        return error
+    except ValueError as error:
+        return error
+    return None
 
 
 def _to_nowhere(stream: Stream[_Data]) -> None:

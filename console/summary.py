@@ -63,7 +63,9 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     set_aside_frames: int
     set_aside_parts: tuple[int, ...]
     lost_frames: int  #: of the source, that could not be decoded
-    finishing_seconds: float | None  #: first grant to last credit, without pauses
+    finishing_seconds: (
+        float | None
+    )  #: first grant to last credit, without pauses; None before the work is over
     pause_seconds: float
     lower_bound_seconds: float | None
     ratio: float | None
@@ -81,7 +83,10 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     fps_asked: float | None
     fps_possible: float | None
     machine_was_slower: bool  #: the fleet asked for more frames per second than this machine has
-    workers: tuple[WorkerSummary, ...]
+    workers: tuple[WorkerSummary, ...]  #: by name
+    adopted_frames: int = 0  #: found finished in the store at a resume, and no worker's credit
+    voided_frames: int = 0  #: credited and later taken back, to be rendered again
+    work_seconds: float | None = None  #: as finishing_seconds, of work that is not over
 
 
 def summarize(model: Model, fleet: Sequence[WorkerProfile] = (), now: float | None = None) -> RunSummary:
@@ -92,11 +97,13 @@ def summarize(model: Model, fleet: Sequence[WorkerProfile] = (), now: float | No
     at = model.at if now is None else now
     profiles = {profile.name: profile for profile in fleet}
     workers = tuple(
-        _worker_summary(worker, profiles.get(worker.name), at) for worker in model.workers.values()
+        _worker_summary(worker, profiles.get(worker.name), at, over=model.finish is not None)
+        for worker in sorted(model.workers.values(), key=lambda worker: text.natural(worker.name))
     )
-    finishing = _finishing_seconds(model)
-    bound = lower_bound_seconds(model.credited_frames, workers)
-    encoded = model.credited_frames + model.wasted_frames
+    finishing = model.work.makespan_seconds if model.work is not None else None
+    bound = lower_bound_seconds(model.credited_frames, workers) if model.work is not None else None
+    wasted = model.wasted_frames + sum(_cut_off(worker) for worker in model.workers.values() if model.finish)
+    encoded = model.credited_frames + wasted
     header, measured, finish = model.header, model.measured, model.finish
     return RunSummary(
         run_id=header.run_id if header else "",
@@ -116,8 +123,8 @@ def summarize(model: Model, fleet: Sequence[WorkerProfile] = (), now: float | No
         pause_seconds=model.paused_seconds(at),
         lower_bound_seconds=bound,
         ratio=finishing / bound if finishing and bound else None,
-        wasted_frames=model.wasted_frames,
-        wasted_share=model.wasted_frames / encoded if encoded else 0.0,
+        wasted_frames=wasted,
+        wasted_share=wasted / encoded if encoded else 0.0,
         claims=model.granted,
         duplicates=model.duplicates,
         splits=model.splits,
@@ -133,10 +140,20 @@ def summarize(model: Model, fleet: Sequence[WorkerProfile] = (), now: float | No
             measured and not measured.fitted and measured.fps_asked > measured.fps_possible
         ),
         workers=workers,
+        adopted_frames=model.adopted_frames,
+        voided_frames=model.voided_frames,
+        work_seconds=_work_seconds(model),
     )
 
 
-def _worker_summary(worker: WorkerModel, profile: WorkerProfile | None, at: float) -> WorkerSummary:
+def _cut_off(worker: WorkerModel) -> int:
+    """Frames of claims that the end of the run cut off: rendered, as far as reported, and not delivered."""
+    return sum(claim.undelivered for claim in worker.held)
+
+
+def _worker_summary(
+    worker: WorkerModel, profile: WorkerProfile | None, at: float, *, over: bool
+) -> WorkerSummary:
     return WorkerSummary(
         name=worker.name,
         state=worker.state,
@@ -144,7 +161,7 @@ def _worker_summary(worker: WorkerModel, profile: WorkerProfile | None, at: floa
         overhead_seconds=profile.overhead_seconds if profile else worker.overhead_seconds,
         fps=worker.measured_fps,
         credited_frames=worker.credited_frames,
-        wasted_frames=worker.wasted_frames,
+        wasted_frames=worker.wasted_frames + (_cut_off(worker) if over else 0),
         claims=worker.claims,
         duplicates=worker.duplicates,
         lapses=worker.lapses,
@@ -157,9 +174,9 @@ def _worker_summary(worker: WorkerModel, profile: WorkerProfile | None, at: floa
     )
 
 
-def _finishing_seconds(model: Model) -> float | None:
+def _work_seconds(model: Model) -> float | None:
     if model.work is not None:
-        return model.work.makespan_seconds
+        return None
     if model.first_grant_at is None or model.last_credit_at is None:
         return None
     return max(model.last_credit_at - model.first_grant_at - model.pause_seconds, 0.0)
@@ -208,13 +225,17 @@ class _Column(NamedTuple):
 
 
 def render_text(summary: RunSummary, width: int = 80) -> str:
-    """The summary as lines of at most ``width`` cells, without an end of line at the end."""
+    """The summary as lines of at most ``width`` cells, without an end of line at the end. Only the line with
+    the sha256 may be longer: half of it is worth nothing."""
     lines = [_headline(summary, width)]
     for line in (*_facts(summary), *_notes(summary)):
         lines += textwrap.wrap(line, max(width, 2 * len(_INDENT)), subsequent_indent=_INDENT)
+    lines = [text.fit(line, width) for line in lines]
+    if summary.packets_sha256:
+        lines.append(f"packets sha256  {summary.packets_sha256}")
     if summary.workers:
-        lines += ["", *_worker_table(summary, width)]
-    return "\n".join(text.fit(line, width) for line in lines)
+        lines += ["", *(text.fit(line, width) for line in _worker_table(summary, width))]
+    return "\n".join(lines)
 
 
 def _headline(s: RunSummary, width: int) -> str:
@@ -226,10 +247,6 @@ def _headline(s: RunSummary, width: int) -> str:
 
 def _facts(s: RunSummary) -> list[str]:
     resumed = f", {text.count(s.resumed_frames)} of them before it was resumed" if s.resumed_frames else ""
-    bound = text.UNKNOWN if s.lower_bound_seconds is None else text.seconds(s.lower_bound_seconds)
-    ratio = "" if s.ratio is None else f", ratio {s.ratio:.3f}"
-    finishing = text.UNKNOWN if s.finishing_seconds is None else text.seconds(s.finishing_seconds)
-    pause = f", and {text.seconds(s.pause_seconds)} of pause" if s.pause_seconds else ""
     encoded = s.credited_frames + s.wasted_frames
     counts = (
         text.plural(s.duplicates, "duplicate"),
@@ -241,15 +258,32 @@ def _facts(s: RunSummary) -> list[str]:
     )
     return [
         f"frames          {text.count(s.credited_frames)} of {text.count(s.frames)} credited{resumed}",
-        f"finishing time  {finishing} (lower bound {bound}{ratio}){pause}",
+        _time(s),
         f"wasted          {text.plural(s.wasted_frames, 'frame')}, "
         f"{text.share(s.wasted_frames, encoded)} of those encoded",
         f"claims          {text.count(s.claims)}: {', '.join(counts)}",
     ]
 
 
+def _time(s: RunSummary) -> str:
+    """The finishing time; of work that is not over, how long it went on and nothing to judge it by."""
+    pause = f", and {text.seconds(s.pause_seconds)} of pause" if s.pause_seconds else ""
+    if s.finishing_seconds is None:
+        so_far = "nothing is credited" if s.work_seconds is None else text.seconds(s.work_seconds)
+        return f"work so far     {so_far}{pause}"
+    bound = text.UNKNOWN if s.lower_bound_seconds is None else text.seconds(s.lower_bound_seconds)
+    ratio = "" if s.ratio is None else f", ratio {s.ratio:.3f}"
+    return f"finishing time  {text.seconds(s.finishing_seconds)} (lower bound {bound}{ratio}){pause}"
+
+
 def _notes(s: RunSummary) -> list[str]:
     lines = []
+    if s.adopted_frames:
+        frames = text.plural(s.adopted_frames, "frame")
+        lines.append(f"adopted         {frames} found finished in the store at a resume, no worker's credit")
+    if s.voided_frames:
+        frames = text.plural(s.voided_frames, "frame")
+        lines.append(f"taken back      {frames} credited and then not trusted; rendered again")
     if s.set_aside_parts:
         named = ", ".join(map(str, s.set_aside_parts[:_PARTS_NAMED]))
         more = f" ({_PARTS_NAMED} of {len(s.set_aside_parts)} shown)"
@@ -260,12 +294,10 @@ def _notes(s: RunSummary) -> list[str]:
         )
     if s.lost_frames:
         lines.append(f"lost            {text.plural(s.lost_frames, 'source frame')} could not be decoded")
-    if s.packets_sha256:
-        lines.append(f"packets sha256  {s.packets_sha256}")
     if s.machine_was_slower:
         lines.append(
             "this machine was slower than asked: "
-            f"{s.fps_asked:.0f} fps asked, {s.fps_possible:.0f} possible here"
+            f"{text.rate(s.fps_asked or 0.0)} fps asked, {text.rate(s.fps_possible or 0.0)} possible here"
         )
     return lines
 

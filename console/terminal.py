@@ -10,10 +10,12 @@ Rules of this file:
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import signal
+from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Literal, cast, get_args
+from types import FrameType
+from typing import Any, Literal, cast, get_args
 
 from farm.errors import UsageError
 
@@ -46,13 +48,49 @@ def choose_ui(requested: str, env: Mapping[str, str], stdin_isatty: bool, stderr
     return cast(Ui, wanted)
 
 
-def on_ending_signal(loop: asyncio.AbstractEventLoop, close: Callable[[signal.Signals], None]) -> None:
-    """Have ``close`` called in ``loop`` with each ending signal, in place of what it does by default.
+class SignalBox:
+    """Remembers ending signals, from before the console opens until after it closed, and wakes who listens.
 
-    Works in the main thread only; elsewhere (an app under test, another embedding) nothing is changed.
+    One box holds all of a run's signals, so that none is lost while one reader takes over from another.
     """
-    for number in ENDING_SIGNALS:
-        try:
-            loop.add_signal_handler(number, close, signal.Signals(number))
-        except (NotImplementedError, RuntimeError, ValueError):
-            return
+
+    def __init__(self) -> None:
+        self._pending: deque[signal.Signals] = deque()
+        self._wake: Callable[[], object] | None = None
+        self._before: dict[signal.Signals, Any] = {}
+
+    def install(self) -> None:
+        """Take over from what the signals do by default. A SIGHUP that is ignored (nohup) stays ignored.
+
+        Works in the main thread only; elsewhere (an app under test, another embedding) nothing is changed.
+        """
+        for number in ENDING_SIGNALS:
+            if number is not signal.SIGINT and signal.getsignal(number) is signal.SIG_IGN:
+                continue
+            with contextlib.suppress(ValueError):
+                self._before[number] = signal.signal(number, self._note)
+
+    def remove(self) -> None:
+        """Give the signals back to whoever had them."""
+        while self._before:
+            signal.signal(*self._before.popitem())
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._pending.append(signal.Signals(number))
+        if self._wake is not None:
+            self._wake()
+
+    def listen(self, wake: Callable[[], object] | None) -> None:
+        """Have ``wake`` called, in the signal handler, for each that comes; at once if one is here."""
+        self._wake = wake
+        if wake is not None and self._pending:
+            wake()
+
+    @property
+    def first(self) -> signal.Signals | None:
+        """The oldest that was not taken yet."""
+        return self._pending[0] if self._pending else None
+
+    def take(self) -> signal.Signals | None:
+        """The oldest, once."""
+        return self._pending.popleft() if self._pending else None

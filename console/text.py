@@ -9,6 +9,7 @@ Rules of this file:
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from typing import Final, Literal
 
@@ -195,6 +196,17 @@ def speed(fps: float | None) -> str:
     if fps == 0:
         return "0.0 fps"
     return f"{fps:.1f} fps" if round(fps, 1) >= 1 else f"{1 / fps:.1f} s/frame"
+
+
+def rate(fps: float) -> str:
+    """Frames per second as a bare number: ``74``, below ten with what follows the point, ``0.5``."""
+    return f"{fps:.0f}" if fps >= 10 else f"{fps:.2g}"
+
+
+def natural(name: str) -> tuple[tuple[int, int, str], ...]:
+    """A key that sorts names as people count: ``w2`` before ``w10``."""
+    pieces = re.split(r"([0-9]+)", name)
+    return tuple((1, int(piece), "") if n % 2 else (0, 0, piece) for n, piece in enumerate(pieces))
 
 
 def count(number: int) -> str:

@@ -52,6 +52,13 @@ class ClaimModel:
     duplicate: bool
     position: int  #: next frame to be encoded, never goes back
     rendered: int = 0  #: frames encoded since the grant
+    delivered: int = 0  #: of these, frames of parts that were handed over
+    timed_seconds: float = 0.0  #: rendering time of the parts that were handed over
+
+    @property
+    def undelivered(self) -> int:
+        """Frames that are lost if the claim ends now, as far as reported."""
+        return max(self.rendered - self.delivered, 0)
 
     @property
     def chunk(self) -> str:
@@ -104,6 +111,7 @@ class WorkerModel:
     credited_parts: int = 0
     credited_frames: int = 0
     wasted_frames: int = 0
+    voided_frames: int = 0  #: credited, and taken back
     timed_frames: int = 0  #: credited frames whose rendering time is known
     timed_seconds: float = 0.0
     frozen: bool = False  #: stopped by the operator, until thawed by the operator
@@ -256,6 +264,20 @@ class WorkerModel:
         if render_seconds > 0:
             self.timed_frames += frames
             self.timed_seconds += render_seconds
+
+    def uncredit(self, frames: int) -> None:
+        """A part it was credited with is not trusted any more."""
+        self.credited_parts -= 1
+        self.credited_frames -= frames
+        self.voided_frames += frames
+
+    def believable(self, at: float, claim: ClaimModel, render_seconds: float) -> float:
+        """How much of the rendering time a worker tells can be true by the run's clock, which leaves out the
+        time in which the machine slept or everything was stopped."""
+        room = max(at - self.works_from(claim) - claim.timed_seconds, 0.0)
+        seconds = min(render_seconds, room)
+        claim.timed_seconds += seconds
+        return seconds
 
     def _begin(self, at: float) -> None:
         """The first of its claims becomes the active one."""

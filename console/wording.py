@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple
 
-from console.text import clock, count, duration, plural, safe, seconds, size
+from console.text import clock, count, duration, plural, rate, safe, seconds, size
 from farm.events import (
     ChunkCompleted,
     ChunkSplit,
@@ -31,6 +31,7 @@ from farm.events import (
     PartCredited,
     PartDiverged,
     PartFailed,
+    PartRetried,
     PartSetAside,
     PartSuperseded,
     PartVoided,
@@ -123,7 +124,7 @@ def describe(at: float, event: object) -> EventLine | None:
 
 
 def _run_opened(e: RunOpened) -> Words:
-    return "run", "", f"run {e.run_id}: {count(e.frames)} frames in {plural(len(e.cuts) - 1, 'part')}"
+    return "run", "", f"run {e.run_id}: {plural(e.frames, 'frame')} in {plural(len(e.cuts) - 1, 'part')}"
 
 
 def _relay_started(e: RelayStarted) -> Words:
@@ -150,7 +151,7 @@ def _phase_started(e: PhaseStarted) -> Words:
 
 
 def _fleet_measured(e: FleetMeasured) -> Words:
-    text = f"{e.fps_asked:.0f} fps asked, {e.fps_possible:.0f} possible here"
+    text = f"{rate(e.fps_asked)} fps asked, {rate(e.fps_possible)} possible here"
     if e.fitted:
         return "notice", "", text + "; the fleet was scaled down to fit"
     return ("warning" if e.fps_asked > e.fps_possible else "notice"), "", text
@@ -188,7 +189,7 @@ def _drain_started(e: DrainStarted) -> Words:
 
 
 def _work_finished(e: WorkFinished) -> Words:
-    text = f"work finished in {seconds(e.makespan_seconds)}: {count(e.credited_frames)} frames credited"
+    text = f"work finished in {seconds(e.makespan_seconds)}: {plural(e.credited_frames, 'frame')} credited"
     return "run", "", text + (f", {count(e.set_aside_frames)} set aside" if e.set_aside_frames else "")
 
 
@@ -305,6 +306,10 @@ def _part_failed(e: PartFailed) -> Words:
     return "failure", e.worker, f"part {e.part} failed, try {e.tries} ({e.kind}): {e.message}"
 
 
+def _part_retried(e: PartRetried) -> Words:
+    return "reopen", "", f"part {e.part}, set aside before, is tried again"
+
+
 def _part_set_aside(e: PartSetAside) -> Words:
     tries = "1 try" if e.tries == 1 else f"{e.tries} tries"
     return "set aside", "", f"part {e.part} SET ASIDE after {tries}: {e.reason}"
@@ -360,6 +365,7 @@ _WORDS: Final[dict[type, Callable[[Any], Words]]] = {
     PartVoided: _part_voided,
     PartFailed: _part_failed,
     PartSetAside: _part_set_aside,
+    PartRetried: _part_retried,
     PartDiverged: _part_diverged,
     SeamMismatched: _seam_mismatched,
 }

@@ -376,6 +376,12 @@ class PartSetAside(Event, frozen=True, kw_only=True):
     reason: str
 
 
+class PartRetried(Event, frozen=True, kw_only=True):
+    """A part that was set aside is taken up again, with a clean record."""
+
+    part: int
+
+
 class PartDiverged(Event, frozen=True, kw_only=True):
     """Two copies of a part with different bytes: the promise of equal bytes is broken (rule 13)."""
 
@@ -428,6 +434,7 @@ AnyEvent = (
     | PartVoided
     | PartFailed
     | PartSetAside
+    | PartRetried
     | PartDiverged
     | SeamMismatched
 )

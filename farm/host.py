@@ -14,6 +14,7 @@ Rules of this file:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -43,6 +44,10 @@ TICK_SECONDS = 0.1
 START_LINE_SECONDS = 15.0
 #: How long workers may take to leave once the work is done.
 LEAVE_SECONDS = 1.0
+#: How long, in a drain, a worker that holds no claim any more may take to go; then it is ended.
+DRAIN_LEAVE_SECONDS = 2.0
+#: How often input and run folder are looked at.
+GROUND_SECONDS = 1.0
 RESTARTS_MAX = 3
 
 
@@ -75,7 +80,9 @@ class RelayHost:
         clock: LeaseClock,
         specs: Sequence[WorkerSpec],
         settings_hash: str,
+        check_ground: Callable[[], None],
     ) -> None:
+        """``check_ground`` blocks, and raises an UnevenError when there is no point in going on."""
         self._relay = relay
         self._log = log
         self._engine = engine
@@ -83,6 +90,8 @@ class RelayHost:
         self._clock = clock
         self._specs = {spec.name: spec for spec in specs}
         self._settings_hash = settings_hash
+        self._check_ground = check_ground
+        self._part_failed = asyncio.Event()
         self._inbox: list[_Stimulus] = []
         self._arrived = asyncio.Event()
         self._held = False
@@ -97,6 +106,8 @@ class RelayHost:
         self._starting: set[str] = set()
         self._restarts: dict[str, int] = {}
         self._no_restart: set[str] = set()
+        #: in a drain: since when a worker has had nothing to do but go
+        self._done_since: dict[str, float] = {}
         self._stop_now = False
         self._closing = False
 
@@ -105,11 +116,13 @@ class RelayHost:
     async def run(self) -> End:
         """Work until there is nothing left to do or no way to do it. No worker is left when this returns.
 
-        Raises OutputError when a disk refuses, VerificationError when two copies of a part differ.
+        Raises OutputError when a disk refuses, VerificationError when two copies of a part differ, and what
+        ``check_ground`` raises.
         """
         self._starting = set(self._specs)
         ticker = asyncio.create_task(self._tick())
         self._spawn(self._start_fleet())
+        self._spawn(self._watch_ground())
         try:
             end = await self._serve()
         finally:
@@ -140,6 +153,8 @@ class RelayHost:
                 raise self._failure
             if self._stop_now:
                 return End.STOPPED
+            if self._relay.books.draining:
+                self._end_idle_workers()
             end = self._end()
             if end is None:
                 leave_at = None
@@ -157,6 +172,18 @@ class RelayHost:
         if books.draining:
             return End.DRAINED
         return None if self._alive or self._starting else End.NO_WORKERS
+
+    def _end_idle_workers(self) -> None:
+        """In a drain, end the workers that hold no claim and don't go by themselves: a frozen one never does,
+        and there is nothing of it to wait for once its claims have lapsed."""
+        now, workers = self._clock.now(), self._relay.books.workers
+        idle = {name for name in self._alive if name not in workers or not workers[name].claims}
+        self._done_since = {name: self._done_since.get(name, now) for name in idle}
+        for worker, since in self._done_since.items():
+            if now - since >= DRAIN_LEAVE_SECONDS:
+                self._done_since[worker] = now  # not again on every tick
+                self._no_restart.add(worker)
+                self._spawn(self._engine.kill(worker))
 
     async def _handle(self, batch: Sequence[_Stimulus]) -> None:
         handled = []
@@ -189,6 +216,8 @@ class RelayHost:
                     f"two copies of part {event.part} differ ({event.worker}, {event.token}): the encoder "
                     "does not give the same bytes twice, so no output can be trusted"
                 )
+            elif isinstance(event, ev.PartFailed):
+                self._part_failed.set()
             elif isinstance(event, ev.SeamMismatched):
                 self._spawn(self._purge())
 
@@ -329,6 +358,15 @@ class RelayHost:
 
     async def _start(self, spec: WorkerSpec) -> None:
         await self._engine.start([spec], self)
+
+    async def _watch_ground(self) -> None:
+        """Look now and then, and at once when a part fails, whether what the run stands on is still there."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(GROUND_SECONDS):
+                    await self._part_failed.wait()
+            self._part_failed.clear()
+            await asyncio.to_thread(self._check_ground)
 
     async def _tick(self) -> None:
         while True:

@@ -19,7 +19,6 @@ from farm import commands as cmd
 from farm import events as ev
 from farm.clock import LeaseClock
 from farm.engines.base import Engine
-from farm.engines.child import run_in_child
 from farm.errors import (
     ExitCode,
     IncompleteError,
@@ -32,6 +31,8 @@ from farm.errors import (
 from farm.eventlog import EventLog, Publish
 from farm.facts import StitchFacts, VerifyFacts
 from farm.fleet import WorkerProfile
+from farm.ground import Ground
+from farm.helpers import Helpers, all_of
 from farm.host import End, RelayHost
 from farm.journal import Journal, JournalWriter, RunCatalogue
 from farm.machine import usable_cores
@@ -77,6 +78,8 @@ class Job:
         self._new_run_id = run_id
         self._relay = Relay(run.books, run.plan.request.options)
         self._store = Store(run.folder.store)
+        self._ground = Ground(run.plan.request.source, run.plan.index.fingerprint, run.folder)
+        self._helpers = Helpers(run.folder.logs, self._ground.check, self._note)
         self._host: RelayHost | None = None
         self._stop: End | None = None  # asked to stop outside the work
         self._phase_task: asyncio.Task[Any] | None = None
@@ -136,6 +139,8 @@ class Job:
             if changed.refusal is not None:
                 raise UsageError(changed.refusal)
             await self._commit(changed)
+        if self._request.retry_failed:
+            await self._commit(relay.retry(self.clock.now()))
         for warning in plan.probed.warnings:
             await self._note("warning", warning)
         for line in plan.probed.streams:
@@ -176,17 +181,15 @@ class Job:
         folder = self._run.folder
         children = min(usable_cores(), len(fleet))
         speeds = await self._guard(
-            asyncio.gather(
-                *(
-                    run_in_child(
-                        "farm.media.tasks:measure_job",
-                        folder.index,
-                        self._request.settings,
-                        MEASURE_SECONDS,
-                        log=folder.logs / f"measure-{number}.log",
-                    )
-                    for number in range(children)
+            all_of(
+                self._helpers.ask(
+                    "measure",
+                    folder.index,
+                    self._request.settings,
+                    MEASURE_SECONDS,
+                    log=f"measure-{number}.log",
                 )
+                for number in range(children)
             )
         )
         possible = sum(frames / seconds for frames, seconds in speeds)
@@ -224,9 +227,13 @@ class Job:
                 self.clock,
                 specs,
                 self._plan.settings_hash,
+                self._ground.check,
             )
             try:
                 end = await self._host.run()
+            except OutputError:
+                await asyncio.to_thread(self._ground.check)  # if that is why, it is the better thing to tell
+                raise
             finally:
                 self._host = None
             if end in (End.DRAINED, End.STOPPED):
@@ -267,14 +274,14 @@ class Job:
         partial = partial_path(self._request.output).absolute()
         try:
             stitched = await self._guard(
-                run_in_child(
-                    "farm.media.tasks:stitch_job",
+                self._helpers.ask(
+                    "stitch",
                     self._run.folder.index.absolute(),
                     self._request.settings,
                     self._plan.settings_hash,
                     parts,
                     partial,
-                    log=self._run.folder.logs / "stitch.log",
+                    log="stitch.log",
                     on_progress=self._progress("stitch"),
                 )
             )
@@ -282,8 +289,9 @@ class Job:
             part = getattr(error, "part", None)
             if part is None:
                 raise
-            await self._note("warning", f"part {part} is rendered again: {error}")
-            await self._commit(self._relay.void(part, str(error), self.clock.now()))
+            reason = str(getattr(error, "reason", error))
+            await self._note("warning", f"part {part} is rendered again: {reason}")
+            await self._commit(self._relay.void(part, reason, self.clock.now()))
             return None
         except BaseException:
             partial.unlink(missing_ok=True)
@@ -299,23 +307,24 @@ class Job:
         partial = partial_path(output)
         try:
             verified = await self._guard(
-                run_in_child(
-                    "farm.media.tasks:verify_job",
+                self._helpers.ask(
+                    "verify",
                     partial,
                     self._request.settings.container,
                     self._run.folder.index.absolute(),
                     self._request.decode,
                     stitched.lost_pts,
                     stitched.carried,
-                    log=self._run.folder.logs / "verify.log",
+                    log="verify.log",
                     on_progress=self._progress("verify"),
                 )
             )
             assert isinstance(verified, VerifyFacts)
-            await asyncio.to_thread(move_into_place, partial, output)
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
+        overwrite = bool(self._request.overwrite)
+        await asyncio.to_thread(move_into_place, partial, output, overwrite=overwrite)
         self._output_bytes = stitched.output_bytes
         return verified
 
@@ -344,14 +353,16 @@ class Job:
 
     def _keep_recording(self) -> Path | None:
         folder = self._run.folder
-        journal = Journal.open(folder.journal)
+        journal: Journal | None = None
         try:
+            journal = Journal.open(folder.journal)
             entry = RunCatalogue().save(self._run_id, journal.records())
             recording = Path(entry.recording) if entry.recording else None
         except OutputError:
             recording = None  # a recording that can't be kept is no reason to fail a verified output
         finally:
-            journal.close()
+            if journal is not None:
+                journal.close()
         if self._request.keep:
             folder.close()
         else:

@@ -110,12 +110,17 @@ def check_output(source: Path, output: Path, overwrite: bool | None = None) -> N
         _check_name_length(output)
         _check_kind(output)
         _check_not_source(source, output)
-        if os.path.lexists(output) and not overwrite:
-            advice = "-n says never to overwrite" if overwrite is False else "replace it with -y"
-            raise OutputError(f"{printable(output)} exists already; {advice}, or choose another name")
+        check_free(output, overwrite)
         _check_folder(output.parent)
     except OSError as error:
         raise OutputError(f"{printable(output)} can't be written: {reason(error)}") from error
+
+
+def check_free(output: Path, overwrite: bool | None) -> None:
+    """Raises OutputError for an output that is there already, unless it may be replaced."""
+    if os.path.lexists(output) and not overwrite:
+        advice = "-n says never to overwrite" if overwrite is False else "replace it with -y"
+        raise OutputError(f"{printable(output)} exists already; {advice}, or choose another name")
 
 
 def _check_name_length(output: Path) -> None:
@@ -183,20 +188,41 @@ def _check_folder(folder: Path) -> None:
     Path(name).unlink()
 
 
-def replace(partial: Path, output: Path) -> None:
-    """Give a finished file its final name: synced, then renamed over whatever has that name.
+def replace(partial: Path, output: Path, *, overwrite: bool) -> None:
+    """Give a finished file its final name: synced, then renamed. Only with ``overwrite`` over a file that has
+    that name by now.
 
     Raises OutputError; ``partial`` is still there then, and ``output`` is what it was.
     """
     try:
         sync_file(partial)
-        partial.replace(output)
+        if overwrite:
+            partial.replace(output)
+        else:
+            _move_to_free_name(partial, output)
     except OSError as error:
         raise OutputError(
             f"{printable(output)} can't be put in place: {reason(error)}; "
             f"the finished file is {printable(partial)}"
         ) from error
     sync_name(output)
+
+
+def _move_to_free_name(partial: Path, output: Path) -> None:
+    """Raises OutputError if the name is taken, OSError."""
+    try:
+        os.link(partial, output)  # unlike a rename it fails if the name is taken
+    except FileExistsError:
+        raise OutputError(
+            f"{printable(output)} appeared while it was rendered, and was left alone; the finished file is "
+            f"{printable(partial)}"
+        ) from None
+    except OSError:  # a file system without hard links
+        if os.path.lexists(output):
+            raise
+        partial.replace(output)
+    else:
+        partial.unlink()
 
 
 def sync_file(path: Path) -> None:

@@ -48,6 +48,8 @@ class JobRequest:
     decode: Literal["sample", "all"] = "sample"
     fit_fleet: bool = False
     resume_only: bool = False  #: there must be a run to resume
+    folder: Path | None = None  #: the run folder, where it isn't where it would be made
+    retry_failed: bool = False  #: take up parts again that were set aside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +94,7 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
     check_output(request.source, request.output, request.overwrite)
     parse_policy(request.options.policy)
     parse_tail(request.options.tail)
-    folder_path = run_folder_path(request.output, request.temp)
+    folder_path = request.folder or run_folder_path(request.output, request.temp)
     with tempfile.TemporaryDirectory(prefix="uneven-") as scratch:
         probed = _probe(request, log or Path(scratch) / "probe.log")
     grid = PartGrid(cut_grid(probed.index, request.settings.grid))
@@ -203,9 +205,14 @@ def _check_same(plan: Plan, opened: ev.AnyEvent) -> None:
     if not differs and opened.cuts != plan.grid.cuts:
         differs.append("it is cut into other parts")
     if differs:
+        advice = (
+            "put back what it was begun with"
+            if plan.request.resume_only
+            else "resume it as it was with 'uneven resume'"
+        )
         raise OutputError(
-            f"{name} holds an unfinished run that differs: {'; '.join(differs)}. Resume it as it was with "
-            "'uneven resume', or remove the folder to start anew"
+            f"{name} holds an unfinished run that differs: {'; '.join(differs)}; {advice}, or remove the "
+            "folder to start anew"
         )
 
 

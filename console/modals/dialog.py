@@ -4,7 +4,7 @@ the screen."""
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -128,20 +128,30 @@ class Dialog(ModalScreen[str | None]):
 
 
 class Question(Dialog):
-    """Asks; one key for each answer. There is no key that answers by accident: enter and space do nothing."""
+    """Asks; one key for each answer. There is no key that answers by accident: enter and space do nothing.
 
-    def __init__(self, look: Look, title: str, body: Sequence[str], choices: Sequence[Choice]) -> None:
+    ``body`` and ``choices`` are asked for again at every repaint: the run goes on behind the question.
+    """
+
+    def __init__(
+        self,
+        look: Look,
+        title: str,
+        body: Callable[[], Sequence[str]],
+        choices: Callable[[], Sequence[Choice]],
+    ) -> None:
         super().__init__(look, title, "esc stay")
-        self._body = tuple(body)
-        self._choices = tuple(choices)
+        self._body = body
+        self._choices = choices
 
     def rows(self, width: int, height: int) -> Sequence[Pieces]:
         rows: list[Pieces] = []
-        for paragraph in self._body:
+        choices = self._choices()
+        for paragraph in self._body():
             rows.extend(wrapped(paragraph, width=min(width, TEXT_CELLS_MAX)))
-        keys = max(len(choice.key) for choice in self._choices)
+        keys = max(len(choice.key) for choice in choices)
         answers: list[Pieces] = [
-            ((f"{choice.key:<{keys}}", "key"), (f"  {choice.label}", "text")) for choice in self._choices
+            ((f"{choice.key:<{keys}}", "key"), (f"  {choice.label}", "text")) for choice in choices
         ]
         room = height - len(answers)
         if len(rows) + 1 > room:
@@ -149,7 +159,7 @@ class Question(Dialog):
         return [*rows, (), *answers]
 
     def on_key(self, event: events.Key) -> None:
-        for choice in self._choices:
+        for choice in self._choices():
             if event.key == choice.key:
                 event.stop()
                 self.dismiss(choice.answer)

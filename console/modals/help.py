@@ -25,6 +25,12 @@ _KEYS: tuple[tuple[str, str], ...] = (
     ("ctrl+s", "save a picture (SVG)"),
 )
 
+#: In a simulation, where space halts virtual time.
+_VIRTUAL_KEYS: tuple[tuple[str, str], ...] = (
+    ("[ ]", "virtual time: half or twice as fast"),
+    (".", "virtual time: halt, and go to the next event"),
+)
+
 _SIGNS: tuple[tuple[Mark, Role, str], ...] = (
     (Mark.DONE, "done", "credited: checked, synced, counted once"),
     (Mark.CLAIMED, "claimed", "claimed: brighter as frames are encoded"),
@@ -39,13 +45,14 @@ _SIGNS: tuple[tuple[Mark, Role, str], ...] = (
 class Help(Dialog):
     BINDINGS: ClassVar[list[BindingType]] = [("question_mark,q,enter,space", "dismiss", "close")]
 
-    def __init__(self, look: Look, *, readonly: bool) -> None:
+    def __init__(self, look: Look, *, readonly: bool, virtual: bool = False) -> None:
         super().__init__(look, "keys and signs")
         self._readonly = readonly
+        self._keys = (*_KEYS, *_VIRTUAL_KEYS) if virtual else _KEYS
 
     def rows(self, width: int, height: int) -> Sequence[Pieces]:
         keys: list[Pieces] = []
-        for key, words in _KEYS:
+        for key, words in self._keys:
             shown = key.replace("↓ ↑", "down up") if self.sheet.look.ascii_only else key
             keys.append(((f"{shown:<11}", "key"), (words, "text")))
         signs: list[Pieces] = [

@@ -280,7 +280,7 @@ class LiveScreen(Screen[None]):
         return (
             Key("q", "quit", "app.ask_quit"),
             Key("?", "help", "app.help"),
-            Key("space", "resume" if self.model.paused else "pause", "app.pause", can),
+            Key("space", "resume" if app.standing else "pause", "app.pause", can),
             Key("enter", "detail", "detail", worker is not None),
             Key("s", "unstall" if worker and worker.state == "stalled" else "stall", "stall", on_worker),
             Key("x", "kill", "kill", on_worker),

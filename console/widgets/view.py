@@ -119,7 +119,7 @@ def _whole_seconds(seconds: float) -> str:
 def counts_row(model: Model, now: float) -> CountsRow:
     """Counters in falling order of weight: what is left out on a narrow screen comes last."""
     frames = f"{count(model.credited_frames)}/{count(model.frames)}"
-    fps = model.throughput.fps(now, SMOOTH_SECONDS)
+    fps = model.fps(now, SMOOTH_SECONDS)
     waste = model.wasted_frames
     counts = [
         Count("credited", "done", frames, Mark.DONE),
@@ -262,7 +262,7 @@ def plot(model: Model, now: float, width: int, height: int, look: Look) -> tuple
 
 
 def plot_title(model: Model, now: float) -> tuple[str, str]:
-    now_fps = model.throughput.fps(now, SMOOTH_SECONDS)
+    now_fps = model.fps(now, SMOOTH_SECONDS)
     mean_fps = model.throughput.fps(now, PLOT_SECONDS[-1])
     return f"credited frames/s  mean of {SMOOTH_SECONDS} s", f"now {now_fps:.0f}  mean {mean_fps:.0f}"
 

@@ -8,7 +8,6 @@ side refuses to import media code for the sake of a result.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import io
 import pickle
 import threading
@@ -22,11 +21,24 @@ from typing import Any
 import msgspec
 
 import farm.errors
-from farm.engines.forkserver import describe_exit, end_child, kill_child, resolve, signal_name, start_child
+from farm.engines.forkserver import (
+    EXIT_UNKNOWN,
+    ServerLost,
+    describe_exit,
+    end_child,
+    kill_child,
+    kill_server,
+    resolve,
+    signal_name,
+    start_child,
+)
 from farm.errors import UnevenError
 
 #: How long a child may take to end after it handed over its result.
 EXIT_SECONDS = 1.0
+
+#: How long the fork server may take to start a child that is no longer wanted.
+CANCEL_SECONDS = 2.0
 
 #: A step of progress smaller than this isn't sent, so that a call per frame costs nothing.
 PROGRESS_STEP = 0.001
@@ -74,14 +86,19 @@ async def run_in_child(
 
     run = _ChildRun(target, args, log, None if on_progress is None else report)
     job = loop.run_in_executor(None, run.result)
+    job.add_done_callback(_take_note)
     try:
         return await asyncio.shield(job)
     except asyncio.CancelledError:
         run.cancel()
         await asyncio.wait([job])
-        with contextlib.suppress(Exception):
-            job.result()
         raise
+
+
+def _take_note(job: asyncio.Future[object]) -> None:
+    """An error that nobody is left to hear, because whoever asked was cancelled, is no error."""
+    if not job.cancelled():
+        job.exception()
 
 
 def run_in_child_blocking(
@@ -106,7 +123,7 @@ class _Refusal(msgspec.Struct, frozen=True):
     """An UnevenError, by the names of its classes: the first that farm.errors knows is raised here."""
 
     names: tuple[str, ...]
-    args: tuple[object, ...]
+    sentence: str  #: what it says; the class that says it may not be known here
     attributes: dict[str, object]
 
 
@@ -138,6 +155,7 @@ class _ChildRun:
         self._on_progress = on_progress
         self._lock = threading.Lock()
         self._process: ForkServerProcess | None = None
+        self._starting = True
         self._cancelled = False
 
     def cancel(self) -> None:
@@ -145,18 +163,26 @@ class _ChildRun:
             self._cancelled = True
             if self._process is not None:
                 kill_child(self._process)
+            elif self._starting:
+                hurry = threading.Timer(CANCEL_SECONDS, self._stop_start)
+                hurry.daemon = True
+                hurry.start()
+
+    def _stop_start(self) -> None:
+        if self._starting:
+            kill_server()
 
     def result(self) -> object:
         log_start = self._log.stat().st_size if self._log.exists() else 0
         reader, writer = Pipe(duplex=False)
         with reader:
-            with writer:
-                process = start_child(
-                    "farm.engines.child:_serve",
-                    (writer, self._target, self._args, self._on_progress is not None),
-                    name=self._target,
-                    log=self._log,
-                )
+            try:
+                with writer:
+                    process = self._start(writer)
+            except ServerLost as error:
+                raise ChildCrashed(self._target, EXIT_UNKNOWN, ()) from error
+            finally:
+                self._starting = False
             with self._lock:
                 self._process = process
                 if self._cancelled:
@@ -179,6 +205,14 @@ class _ChildRun:
             case _:
                 raise ChildCrashed(self._target, code, _tail(self._log, log_start))
 
+    def _start(self, writer: Connection[Any, Any]) -> ForkServerProcess:
+        return start_child(
+            "farm.engines.child:_serve",
+            (writer, self._target, self._args, self._on_progress is not None),
+            name=self._target,
+            log=self._log,
+        )
+
     def _receive(self, reader: Connection[Any, Any]) -> object:
         """The outcome, or None if the child ended without one."""
         while True:
@@ -196,7 +230,7 @@ class _ChildRun:
 def _revive(refusal: _Refusal) -> UnevenError:
     kind = next(getattr(farm.errors, name) for name in refusal.names if hasattr(farm.errors, name))
     error: UnevenError = kind.__new__(kind)
-    error.args = refusal.args
+    error.args = (refusal.sentence,)
     error.__dict__.update(refusal.attributes)
     return error
 
@@ -230,7 +264,7 @@ def _serve(writer: Connection[Any, Any], target: str, args: tuple[object, ...], 
         data = pickle.dumps(_Result(value))
     except UnevenError as error:
         names = tuple(kind.__name__ for kind in type(error).__mro__)
-        data = pickle.dumps(_Refusal(names, error.args, error.__dict__))
+        data = pickle.dumps(_Refusal(names, str(error), error.__dict__))
     except BaseException as error:
         summary = traceback.format_exception_only(error)[-1].strip()
         data = pickle.dumps(_Failure(summary, traceback.format_exc()))

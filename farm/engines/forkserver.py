@@ -10,7 +10,9 @@ What each rule here is for (measured, engines.md §4):
   whole command line;
 - a child's first act is to send its standard output and error to a log; they'd land on the terminal;
 - a child waits in a thread for its parent's death. (End of file on its channel comes too late for a child
-  that is busy, and PR_SET_PDEATHSIG does not work under a fork server, which outlives the parent.)
+  that is busy, and PR_SET_PDEATHSIG does not work under a fork server, which outlives the parent.) A child
+  that is stopped can't: for that there is the reaper;
+- nobody waits for the server for ever: one that doesn't answer is killed, and the next start makes a new one.
 """
 
 from __future__ import annotations
@@ -28,17 +30,32 @@ from multiprocessing import connection, forkserver, resource_tracker
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
+import psutil
+
+from farm.engines.reaper import Reaper
+
 #: Imported once by the fork server, by name: never in this process.
 PRELOAD = ("av", "numpy", "farm.media.render", "farm.worker.main")
 
 #: What multiprocessing reports when the fork server itself ended: the child's fate is unknown.
 EXIT_UNKNOWN = 255
 
+#: How long the server may take to start a child: a busy machine needs seconds to import PRELOAD.
+START_SECONDS = 60.0
+
+#: How long the server may take to say that a child has ended.
+REPORT_SECONDS = 1.5
+
 _SHIELDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 # multiprocessing keeps one server and one list of children a process, and both starting and polling a child
 # may read the exit status of another; two threads that do so at once make a status 255.
 _lock = threading.RLock()
+_reaper = Reaper()
+
+
+class ServerLost(Exception):
+    """The fork server ended, or had to be killed, while it should start a child."""
 
 
 def prepare(preload: Sequence[str] = PRELOAD) -> None:
@@ -50,7 +67,11 @@ def prepare(preload: Sequence[str] = PRELOAD) -> None:
             resource_tracker.ensure_running()  # ends with SIGINT and SIGTERM unblocked, so it comes first
             signal.pthread_sigmask(signal.SIG_BLOCK, _SHIELDED)
             multiprocessing.set_forkserver_preload(list(preload))
+            before_pid = server_pid()
             forkserver.ensure_running()
+            pid = server_pid()
+            if pid is not None and pid != before_pid:
+                _reaper.watch(pid)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -62,35 +83,93 @@ def start_child(
 
     Sockets and connections in ``args`` are duplicated; close your own ends afterwards. The child's output is
     appended to ``log``, or lost if that can't be opened. Blocks until the child exists. Raises OSError if
-    the system has no process or descriptor left.
+    the system has no process or descriptor left, ServerLost if the server doesn't answer.
     """
     with _lock, _real_stderr(), _hidden_main():
         prepare(preload)
         process = multiprocessing.get_context("forkserver").Process(
             target=_enter, args=(target, args, log), name=name, daemon=True
         )
-        process.start()
+        patience = threading.Timer(START_SECONDS, kill_server)
+        patience.daemon = True
+        patience.start()
+        try:
+            process.start()
+        except (EOFError, BrokenPipeError, ConnectionError) as error:
+            _await_end_of_server()
+            raise ServerLost("the fork server doesn't answer") from error
+        finally:
+            patience.cancel()
+    if process.pid is not None:
+        _reaper.watch(process.pid)
     return process
 
 
+def server_pid() -> int | None:
+    """The fork server's pid, None if none was started."""
+    pid: int | None = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+    return pid
+
+
+def kill_server() -> None:
+    """SIGKILL for the fork server: whoever waits for it goes on, and its children's fate is unknown. Waits
+    for nothing, so it may be called while another thread waits for the server."""
+    pid = server_pid()
+    if pid is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _await_end_of_server() -> None:
+    """Let the server's end be seen by the next start, which else would turn to it once more. The status is
+    left for multiprocessing to collect."""
+    kill_server()
+    pid = server_pid()
+    if pid is not None:
+        with contextlib.suppress(ChildProcessError):
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
 def exit_code(process: ForkServerProcess) -> int | None:
-    """The exit code, minus the signal's number for a death by signal, None while it runs."""
-    with _lock:
+    """The exit code, minus the signal's number for a death by signal. None while it runs, or while another
+    thread starts a child: then it can't be asked for, and waiting might take long."""
+    if not _lock.acquire(blocking=False):
+        return None
+    try:
         return process.exitcode
+    finally:
+        _lock.release()
+
+
+def send_signal(process: ForkServerProcess, number: signal.Signals) -> None:
+    """Signal a child; does nothing if it has ended. Waits for nothing."""
+    if process.pid is not None and not connection.wait([process.sentinel], 0):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, number)
 
 
 def kill_child(process: ForkServerProcess) -> None:
-    """SIGKILL; does nothing if it has ended."""
-    with _lock:
-        if process.exitcode is None:
-            process.kill()
+    """SIGKILL; does nothing if it has ended. Waits for nothing."""
+    send_signal(process, signal.SIGKILL)
+
+
+def has_ended(pid: int | None) -> bool:
+    """Whether a child has ended, by the system's word: the fork server's may not come."""
+    try:
+        return pid is None or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.Error:
+        return False
 
 
 def end_child(process: ForkServerProcess, grace_seconds: float = 0.0) -> int:
     """Wait up to ``grace_seconds`` for the end, then kill; free what it held and return its exit code."""
     if not connection.wait([process.sentinel], grace_seconds):
         kill_child(process)
-        connection.wait([process.sentinel])
+        while not connection.wait([process.sentinel], REPORT_SECONDS):
+            if has_ended(process.pid):
+                kill_server()
     with _lock:
         process.join()
         code = process.exitcode

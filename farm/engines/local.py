@@ -6,7 +6,8 @@ Rules:
 - a worker that closes its socket and does not end, that sends what is not a message, or that reads nothing
   while WRITE_LIMIT_BYTES wait for it, is killed;
 - when the fork server itself ended, the fate of a worker is not known: it is killed by its pid and reported
-  as ``sure=False``.
+  as ``sure=False``;
+- when the fork server doesn't say that a worker ended, the system is asked.
 """
 
 from __future__ import annotations
@@ -25,14 +26,19 @@ from farm.engines.base import FRAME_LIMIT_BYTES, EngineEvents, FrameError, Frame
 from farm.engines.forkserver import (
     EXIT_UNKNOWN,
     PRELOAD,
+    REPORT_SECONDS,
+    ServerLost,
     describe_exit,
     end_child,
     exit_code,
+    has_ended,
     kill_child,
+    kill_server,
     prepare,
+    send_signal,
     start_child,
 )
-from farm.errors import UsageError
+from farm.errors import IncompleteError, UsageError
 from farm.worker.spec import WorkerSpec
 
 __all__ = ["WORKER_MAIN", "LocalEngine", "prepare"]
@@ -46,6 +52,9 @@ EXIT_SECONDS = 2.0
 #: How long the system may take to end a process after SIGKILL.
 KILL_SECONDS = 10.0
 
+#: How long to wait with a question that can't be asked while another worker starts.
+BUSY_SECONDS = 0.02
+
 WRITE_LIMIT_BYTES = 4 * FRAME_LIMIT_BYTES
 
 
@@ -56,18 +65,28 @@ class LocalEngine:
         self._target = target
         self._preload = tuple(preload)
         self._workers: dict[str, _Worker] = {}
+        self._starting: set[asyncio.Future[ForkServerProcess]] = set()
         self._held = False
 
     async def start(self, specs: Sequence[WorkerSpec], events: EngineEvents) -> None:
         atexit.register(self._kill_all)
         for spec in specs:
             try:
-                await self._start(spec, events)
+                try:
+                    await self._start(spec, events)
+                except ServerLost:
+                    await self._start(spec, events)
             except OSError as error:
                 await self.stop(0.0)
                 raise UsageError(
                     f"worker {spec.name} can't be started ({error.strerror}): ask for fewer workers "
                     "or raise the system's limit"
+                ) from error
+            except ServerLost as error:
+                await self.stop(0.0)
+                raise IncompleteError(
+                    f"worker {spec.name} can't be started, the process that starts workers was lost twice; "
+                    "see that memory does not run out, then resume"
                 ) from error
             except BaseException:
                 await self.stop(0.0)
@@ -87,11 +106,13 @@ class LocalEngine:
                     preload=self._preload,
                 ),
             )
+            self._starting.add(starting)
+            starting.add_done_callback(self._starting.discard)
             try:
                 process = await asyncio.shield(starting)
             except BaseException:
                 ours.close()
-                with contextlib.suppress(OSError):
+                with contextlib.suppress(OSError, ServerLost):
                     end_child(await starting)
                 raise
         worker = _Worker(spec.name, process, events, self._held)
@@ -127,6 +148,12 @@ class LocalEngine:
         await _all_ended(peers, grace_seconds)
         for peer in peers:
             peer.kill()
+        await _all_ended(peers, REPORT_SECONDS)
+        if self._starting:
+            await asyncio.wait(self._starting, timeout=REPORT_SECONDS)
+        if self._starting or any(peer.unreported for peer in peers):
+            kill_server()
+            await asyncio.gather(*self._starting, return_exceptions=True)
         await _all_ended(peers, KILL_SECONDS)
         for peer in peers:
             peer.release()
@@ -136,7 +163,7 @@ class LocalEngine:
     def _kill_all(self) -> None:
         """At the exit of a program that never called ``stop``; multiprocessing would wait for them."""
         for peer in self._workers.values():
-            peer.kill()
+            peer.strike()
 
 
 async def _all_ended(peers: Sequence[_Worker], timeout_seconds: float) -> None:
@@ -165,6 +192,7 @@ class _Worker(asyncio.Protocol):
         self._reported = False
         self._fault = ""
         self._code = 0
+        self.unreported = False  # it ended, or was told to, and the fork server has not said so
 
     async def connect(self, sock: socket.socket) -> None:
         self._loop.add_reader(self._sentinel, self._on_exit)
@@ -189,13 +217,29 @@ class _Worker(asyncio.Protocol):
         self._report()
 
     def _on_exit(self) -> None:
+        self._loop.remove_reader(self._sentinel)
+        if self.ended.is_set():
+            return
         code = exit_code(self._process)
         if code is None:
+            self._loop.call_later(BUSY_SECONDS, self._on_exit)
             return
-        self._loop.remove_reader(self._sentinel)
         if code == EXIT_UNKNOWN and self._connected:
             self._signal_pid(signal.SIGKILL)  # its socket is open, so the pid is still its own
         self._code = code
+        self.unreported = False
+        self.ended.set()
+        self._report()
+
+    def _look(self) -> None:
+        """Some time after SIGKILL: if the fork server doesn't say that it ended, see whether it did."""
+        if self.ended.is_set() or self._reported:
+            return
+        if not has_ended(self._pid):
+            self._loop.call_later(REPORT_SECONDS, self._look)
+            return
+        self._loop.remove_reader(self._sentinel)
+        self._code = -signal.SIGKILL
         self.ended.set()
         self._report()
 
@@ -247,12 +291,19 @@ class _Worker(asyncio.Protocol):
             self._hand_out()
 
     def send_signal(self, number: signal.Signals) -> None:
-        if not self.ended.is_set() and exit_code(self._process) is None:
-            self._signal_pid(number)
+        if not self.ended.is_set():
+            send_signal(self._process, number)
 
-    def kill(self) -> None:
+    def strike(self) -> None:
+        """SIGKILL, and nothing else: the event loop may be over."""
         if not self.ended.is_set():
             kill_child(self._process)
+
+    def kill(self) -> None:
+        self.strike()
+        if not self.ended.is_set() and not self.unreported:
+            self.unreported = True
+            self._loop.call_later(REPORT_SECONDS, self._look)
 
     def close(self) -> None:
         """End of file for the worker, which ends of itself; a frozen one is thawed so that it can."""

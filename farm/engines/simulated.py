@@ -26,9 +26,10 @@ from farm.relay.turn import Outcome
 from farm.relay.validate import validate
 from farm.simulation.agenda import Agenda
 from farm.simulation.bench import Bench
+from farm.simulation.doing import Doing
 from farm.simulation.effort import Efforts
 from farm.simulation.line import Line
-from farm.simulation.worker import Doing, Worker
+from farm.simulation.worker import Worker
 from farm.simulation.world import World, check_world
 
 #: How often the relay is ticked while time alone may change what it can do.
@@ -38,7 +39,14 @@ TICK_SECONDS = 0.1
 #: How long workers may take to leave once the work is done (farm.host).
 LEAVE_SECONDS = 1.0
 
+#: More stimuli than any fleet needs at one instant; checked as often as it says.
+STIMULI_AT_ONCE_MAX = 1 << 16
+
 OnRecord = Callable[[ev.Record], None]
+
+
+class StandStill(RuntimeError):
+    """Relay and workers talk and talk while no time passes: a fault of a policy or of the relay."""
 
 
 class Simulation:
@@ -66,6 +74,7 @@ class Simulation:
         self._validate_every = validate_every
         self._agenda = Agenda()
         self._tick_at = inf  # when the relay is ticked next
+        self._checked_at = -1.0  # when the last of so many stimuli came
         self._changed_at = 0.0  # when the relay last had anything to say
         self._to_come = 0  # arrivals and ends of silences and cuts that are still to come
         self._closing = False
@@ -177,17 +186,19 @@ class Simulation:
 
     # --- the relay ---------------------------------------------------------------------------------------
 
-    def _arrive(self, message: tuple[Line, msg.AnyRequest]) -> None:
+    def _arrive(self, line: Line, request: msg.AnyRequest) -> None:
         """A worker's message reaches the relay."""
         if self.ended:
             return
-        line, request = message
         outcome = self.relay.handle(line.name, request, self._agenda.now)
         self._note(outcome)
         answer = outcome.answer
-        if answer is not None:
-            line.push(answer) if outcome.pushes else line.reply(answer)
-        self._push(outcome)
+        if outcome.pushes:
+            if answer is not None:
+                line.push(answer)
+            self._push(outcome)
+        elif answer is not None:
+            line.reply(answer)
 
     def _after(self, outcome: Outcome) -> None:
         """What follows from anything else the relay did."""
@@ -201,6 +212,8 @@ class Simulation:
     def _note(self, outcome: Outcome) -> None:
         """Write down what happened, and plan what may follow from it."""
         self.stimuli += 1
+        if self.stimuli % STIMULI_AT_ONCE_MAX == 0:
+            self._check_time_passes()
         books = self.books
         if outcome.events:
             self._changed_at = self._agenda.now
@@ -215,6 +228,15 @@ class Simulation:
             self._agenda.add(self._agenda.now + LEAVE_SECONDS, self._close)
         if not books.workers and (self._closing or books.draining):
             self._agenda.soon.append((self._close, None))
+
+    def _check_time_passes(self) -> None:
+        if self._agenda.now == self._checked_at:
+            options = self.books.options
+            raise StandStill(
+                f"{STIMULI_AT_ONCE_MAX} messages at {self._agenda.now:.3f} s with {options.policy} and "
+                f"{options.tail}, and {self.books.chunk_count} chunks so far: time does not pass"
+            )
+        self._checked_at = self._agenda.now
 
     def _log(self, events: Sequence[ev.AnyEvent]) -> None:
         if not self._logging:

@@ -16,6 +16,7 @@ import io
 import platform
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from fractions import Fraction
 from typing import NamedTuple, cast
 
@@ -201,12 +202,21 @@ def _codec(name: str) -> av.Codec:
     try:
         codec = av.Codec(name, "w")
     except (av.codec.codec.UnknownCodecError, av.error.FFmpegError, ValueError):
-        close = difflib.get_close_matches(name, sorted(av.codecs_available), n=1)
+        close = difflib.get_close_matches(name, _video_encoders(), n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
         raise UsageError(f"there is no encoder {name!r} in this build{hint}") from None
     if codec.type != "video":
         raise UsageError(f"{name} encodes {codec.type}, not video")
     return codec
+
+
+def _video_encoders() -> list[str]:
+    found = []
+    for name in sorted(av.codecs_available):
+        with suppress(av.codec.codec.UnknownCodecError, av.error.FFmpegError, ValueError):
+            if av.Codec(name, "w").type == "video":
+                found.append(name)
+    return found
 
 
 def _options(context: av.VideoCodecContext, index: SourceIndex, settings: VideoSettings) -> dict[str, str]:

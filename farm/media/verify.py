@@ -170,6 +170,8 @@ def _read(file: InputContainer, stream: VideoStream, on_read: Callable[[int], No
             on_read(number)
     if not pts:
         _fail("its video has no frames")
+    if stream.frames and stream.frames != len(pts):
+        _fail(f"its header promises {stream.frames} frames and {len(pts)} are there")
     pts.sort()
     time_base = stream.time_base or Fraction(1)
     for frame, (before, after) in enumerate(pairwise(pts)):

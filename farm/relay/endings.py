@@ -80,15 +80,21 @@ def block_if_failing(turn: Turn, worker_name: str) -> None:
 
 
 def set_aside_exhausted(turn: Turn) -> None:
-    """Set aside the open parts that were tried often enough, by at least two workers where there are two."""
+    """Set aside the open parts that were tried often enough, by at least two workers where there are two. A
+    blocked worker that waits is one of them: it is forgiven when nobody else is left to try a part."""
     books = turn.books
     for part in list(books.troubled):
         workers = books.tries[part]
         if books.parts[part] != OPEN or len(workers) < books.options.max_tries:
             continue
-        if len(set(workers)) >= 2 or books.expected_count(turn.now) < 2:
+        others = [name for name in books.workers if name not in workers]
+        resting = next((name for name in books.blocked if name in others and name in books.parked), None)
+        sure = any(books.expected(name, turn.now) for name in others)
+        if len(set(workers)) >= 2 or not (sure or resting):
             reason = f"failed {len(workers)} times, by {', '.join(sorted(set(workers)))}"
             turn.emit(ev.PartSetAside(part=part, tries=len(workers), reason=reason))
+        elif resting is not None and not sure:
+            turn.emit(ev.WorkerForgiven(worker=resting))
 
 
 def void_all(turn: Turn, reason: str) -> None:

@@ -344,6 +344,13 @@ def _part_set_aside(books: Books, at: float, event: ev.PartSetAside) -> None:
     books.set_aside_frames += books.grid.size(event.part)
 
 
+def _part_retried(books: Books, at: float, event: ev.PartRetried) -> None:
+    books.set_aside_frames -= books.grid.size(event.part)
+    books.tries.pop(event.part, None)
+    books.finished = False
+    _reopen_parts(books, books.grid.start(event.part), books.grid.stop(event.part))
+
+
 def _out_of_trouble(books: Books, part: int) -> None:
     books.troubled.pop(part, None)
     books.lapsed_at.discard(part)
@@ -393,6 +400,7 @@ HANDLERS: Final[dict[type, Callable[[Books, float, Any], None]]] = {
     ev.PartVoided: _part_voided,
     ev.PartFailed: _part_failed,
     ev.PartSetAside: _part_set_aside,
+    ev.PartRetried: _part_retried,
     ev.SeamMismatched: _seam_mismatched,
     ev.ClaimRefused: _claim_refused,
     ev.MessageRefused: _message_refused,

@@ -23,7 +23,7 @@ from farm.errors import UsageError, shorten
 from farm.frames import ClaimToken
 from farm.policies.registry import parse_policy, parse_tail
 from farm.relay import endings
-from farm.relay.books import OPEN, Books
+from farm.relay.books import OPEN, SET_ASIDE, Books
 from farm.relay.credits import deliver
 from farm.relay.grants import anything_to_give, grant, grant_ahead, grant_part, trim_claims, try_grant
 from farm.relay.identity import live_claim, own_claim, refuse
@@ -85,6 +85,14 @@ class Relay:
             if wanted and not books.linear:
                 turn.emit(part)
                 endings.check_seam(turn, part.part)
+        return self._finish(turn)
+
+    def retry(self, now: float) -> Outcome:
+        """Take up the parts that were set aside, as if they had never failed."""
+        turn = self._turn(now)
+        for part, place in enumerate(self.books.parts):
+            if place == SET_ASIDE:
+                turn.emit(ev.PartRetried(part=part))
         return self._finish(turn)
 
     def void(self, part: int, reason: str, now: float) -> Outcome:

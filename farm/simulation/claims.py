@@ -1,5 +1,5 @@
-"""What a simulated worker knows of its claims and its finished parts. As in the real one
-(farm.worker.orders), ``next`` and ``stop`` of a claim are the relay's word, the rest is the worker's own."""
+"""What a simulated worker knows of its claims. As in the real one (farm.worker.orders), ``next`` and ``stop``
+are the relay's word, the rest is the worker's own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from farm.events import ClaimProgress
-from farm.messages import Deliver, Granted
+from farm.messages import Granted
 
 
 @dataclass(eq=False, slots=True)
@@ -75,27 +75,3 @@ class Claims:
 
     def held(self) -> tuple[HeldClaim, ...]:
         return tuple(self._held.values())
-
-
-@dataclass(eq=False, slots=True)
-class RenderedPart:
-    """A part that is rendered and not acknowledged."""
-
-    claim: HeldClaim
-    part: int
-    start: int
-    stop: int
-    seconds: float  #: it took
-    claim_rendered: int  #: frames rendered under the claim by then
-    claim_seconds: float  #: and the seconds they took
-
-    def deliver(self) -> Deliver:
-        """No file: in a simulation nothing is stored."""
-        return Deliver(
-            token=self.claim.token,
-            part=self.part,
-            frames=self.stop - self.start,
-            render_seconds=self.seconds,
-            claim_rendered=self.claim_rendered,
-            claim_seconds=self.claim_seconds,
-        )

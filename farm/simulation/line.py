@@ -29,7 +29,7 @@ class Line:
     hearer: Hears
 
     def __init__(
-        self, name: str, agenda: Agenda, arrive: Callable[[tuple[Line, msg.AnyRequest]], None], latency: float
+        self, name: str, agenda: Agenda, arrive: Callable[[Line, msg.AnyRequest], None], latency: float
     ) -> None:
         self.name = name
         self.cut = False
@@ -44,16 +44,21 @@ class Line:
         if self.cut:
             self._outbox.append(request)
         elif self._latency or self._agenda.soon:
-            self._queue(self._arrive, (self, request))
+            self._queue(self._pass_on, request)
         else:
-            self._arrive((self, request))
+            self._arrive(self, request)
+
+    def _pass_on(self, request: msg.AnyRequest) -> None:
+        self._arrive(self, request)
 
     def reply(self, answer: msg.AnyAnswer) -> None:
         """From the relay to the worker."""
         if self._latency or self._agenda.soon:
             self._queue(self._reach, answer)
+        elif self._inbox or self.cut or self.hearer.frozen:
+            self._inbox.append(answer)
         else:
-            self._reach(answer)
+            self.hearer.hear(answer)
 
     def push(self, answer: msg.AnyAnswer) -> None:
         """From the relay to the worker, when what is happening now is over."""
@@ -81,7 +86,7 @@ class Line:
         self.cut = False
         said, self._outbox = self._outbox, []
         for request in said:
-            self._queue(self._arrive, (self, request))
+            self._queue(self._pass_on, request)
         self.listen()
 
     def drop(self) -> None:

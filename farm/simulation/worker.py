@@ -12,9 +12,7 @@ agenda: an entry with an older stamp is void.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
-from enum import Enum
 from typing import Any, Final
 
 from farm import messages as msg
@@ -22,32 +20,24 @@ from farm.events import ClaimProgress
 from farm.frames import PartGrid
 from farm.simulation.agenda import Agenda
 from farm.simulation.bench import Bench
-from farm.simulation.claims import Claims, HeldClaim, RenderedPart
+from farm.simulation.claims import Claims, HeldClaim
+from farm.simulation.delivery import Deliveries, RenderedPart
+from farm.simulation.doing import (
+    ABORTING,
+    IDLE,
+    IN_HAND,
+    NOT_THERE,
+    OVERHEAD,
+    RENDERING,
+    WAITING,
+    Doing,
+)
 from farm.simulation.heartbeats import Heartbeats
 from farm.simulation.line import Line
 from farm.simulation.world import SimWorker
 
-#: Parts rendered and not acknowledged, beyond which no other is begun (farm.worker.delivery).
-WAITING_PARTS = 2
 #: A worker gives up after this many leases without any answer (farm.worker.heartbeat).
 SILENT_LEASES = 3.0
-
-
-class Doing(Enum):
-    AWAY = "away"  #: not arrived, or has given up
-    IDLE = "idle"  #: has no claim
-    OVERHEAD = "overhead"
-    RENDERING = "rendering"
-    ABORTING = "aborting"  #: rendering the last frame of a part that is of no use any more
-    WAITING = "waiting"  #: has a claim, and waits for an answer, for room, or for a hold to end
-    GONE = "gone"  #: left or dead
-
-
-# Looking up a member of an Enum takes long on a path that is taken a million times.
-_IDLE, _OVERHEAD, _RENDERING = Doing.IDLE, Doing.OVERHEAD, Doing.RENDERING
-_ABORTING, _WAITING = Doing.ABORTING, Doing.WAITING
-_IN_HAND = (Doing.RENDERING, Doing.ABORTING)
-_NOT_THERE = (Doing.AWAY, Doing.GONE)
 
 
 class Worker:
@@ -76,8 +66,7 @@ class Worker:
         """As a new process."""
         self.claim: HeldClaim | None = None
         self._claims = Claims()
-        self._outbox: deque[RenderedPart] = deque()
-        self._in_transit = False  # a delivery is not answered yet
+        self._deliveries = Deliveries(self._line)
         self._asked = False  # a question of the working thread is not answered yet, or with Parked
         self._asked_ahead = False
         self._hold = self._drain = self._finished = self._ahead = False
@@ -93,7 +82,7 @@ class Worker:
         if self.doing is not Doing.AWAY:
             return
         self._forget()
-        self.doing = Doing.IDLE
+        self.doing = IDLE
         self._asked = True
         self._idle_since = self._heard_at = self._agenda.now
         overhead = self.spec.overhead_seconds
@@ -103,7 +92,7 @@ class Worker:
         """SIGSTOP."""
         if self.frozen:
             return
-        if self.doing in _IN_HAND:
+        if self.doing in IN_HAND:
             self._bench.halt(self._agenda.now)
         self.frozen = True
         self._stop()
@@ -114,11 +103,11 @@ class Worker:
             return
         self.frozen = False
         now = self._agenda.now
-        if self.doing is Doing.OVERHEAD:
+        if self.doing is OVERHEAD:
             self._agenda.add(max(now, self._work_at), self._begin, self._stamp)
-        elif self.doing in _IN_HAND:
+        elif self.doing in IN_HAND:
             self._agenda.add(self._bench.resume(now), self._rendered, self._stamp)
-        if self.doing in _NOT_THERE:
+        if self.doing in NOT_THERE:
             return
         self._line.listen()
         if self._heartbeats is not None:
@@ -132,7 +121,7 @@ class Worker:
 
     def give_up(self) -> None:
         """Too long without an answer: the process ends. It may arrive anew."""
-        if self.frozen or self.doing in _NOT_THERE:
+        if self.frozen or self.doing in NOT_THERE:
             return
         self._drop_part()
         self._end(Doing.AWAY)
@@ -145,7 +134,7 @@ class Worker:
 
     @property
     def at_work(self) -> bool:
-        return not self.frozen and (self.doing is Doing.OVERHEAD or self.doing in _IN_HAND)
+        return not self.frozen and (self.doing is OVERHEAD or self.doing in IN_HAND)
 
     def settle(self) -> None:
         """The simulation ends: count what is in hand."""
@@ -156,7 +145,7 @@ class Worker:
         self.doing = doing
         self._note_idle(False)
         self._stop()
-        self._outbox.clear()
+        self._deliveries = Deliveries(self._line)
         self._claims = Claims()
         self.claim = None
 
@@ -175,7 +164,7 @@ class Worker:
     # --- hearing -----------------------------------------------------------------------------------------
 
     def hear(self, answer: msg.AnyAnswer) -> None:
-        if self.doing in _NOT_THERE:
+        if self.doing in NOT_THERE:
             return
         self._heard_at = self._agenda.now
         _HEAR[type(answer)](self, answer)
@@ -189,7 +178,7 @@ class Worker:
         self._agenda.add(self._agenda.now, self._ask_first)
 
     def _ask_first(self, _: None) -> None:
-        if self.doing is Doing.IDLE and not self._claims.granted:
+        if self.doing is IDLE and not self._claims.granted:
             self._asked = False
             self.go_on()
 
@@ -218,12 +207,10 @@ class Worker:
         self._look_up()
 
     def _delivered(self, answer: msg.Delivered) -> None:
-        self._in_transit = False
         self._claims.update(answer.token, answer.next, answer.stop, answer.live)
-        if self.doing is not _WAITING:
+        if self.doing is not WAITING:
             self._look_up()
-        if self._outbox:
-            self._deliver_next()
+        self._deliveries.answered()
 
     def _completed(self, answer: msg.Completed) -> None:
         self._asked = False
@@ -241,13 +228,12 @@ class Worker:
         self._claims.drop(answer.token)
 
     def _not_claimant(self, answer: msg.NotClaimant) -> None:
-        if self._in_transit:
-            self._in_transit = False
-        else:
-            self._asked = False
         self._claims.drop(answer.token)
         self._look_up()
-        self._deliver_next()
+        if self._deliveries.in_transit:
+            self._deliveries.answered()
+        else:
+            self._asked = False
 
     def _refused(self, answer: msg.Refused) -> None:
         if self._asked_ahead:
@@ -264,25 +250,25 @@ class Worker:
         claim = self.claim
         if claim is None:
             return
-        if self.doing is _RENDERING:
+        if self.doing is RENDERING:
             if not claim.wants(self._bench.start, self._bench.stop):
-                self.doing = _ABORTING
+                self.doing = ABORTING
                 self._stamp += 1
                 self._agenda.add(self._bench.abort(self._agenda.now), self._rendered, self._stamp)
             elif self._ahead:
                 self._consider_ahead(self._stamp)
-        elif self.doing is _OVERHEAD and (self._drain or not claim.live):
+        elif self.doing is OVERHEAD and (self._drain or not claim.live):
             self._stamp += 1
-            self.doing = _WAITING
+            self.doing = WAITING
 
     # --- the working thread ------------------------------------------------------------------------------
 
     def go_on(self) -> None:
-        while (self.doing is _WAITING or self.doing is _IDLE) and not self.frozen:
+        while (self.doing is WAITING or self.doing is IDLE) and not self.frozen:
             claim = self.claim
             if claim is None:
                 claim = self._next_claim()
-                if claim is None or self.doing is not _WAITING:
+                if claim is None or self.doing is not WAITING:
                     return
             more = False
             if claim.live:
@@ -291,14 +277,14 @@ class Worker:
                 frame = max(claim.cursor, claim.next)
                 more = frame < claim.stop
                 if more and not self._drain:
-                    if len(self._outbox) + self._in_transit < WAITING_PARTS:
+                    if self._deliveries.has_room:
                         self._start_part(frame)
                     return
-            if self._in_transit or self._asked:
+            if self._deliveries.in_transit or self._asked:
                 return
             if not claim.live:
                 self.claim = None
-                self.doing = _IDLE
+                self.doing = IDLE
                 self._note_idle(True)
                 if self._free_at is None:
                     self._free_at = self._agenda.now  # nothing was rendered to its end
@@ -332,14 +318,14 @@ class Worker:
             self._free_at = None
         self._work_at = work_at
         if work_at <= self._agenda.now:
-            self.doing = _WAITING
+            self.doing = WAITING
         else:
-            self.doing = _OVERHEAD
+            self.doing = OVERHEAD
             self._agenda.add(work_at, self._begin, self._stamp)
 
     def _begin(self, stamp: int) -> None:
         if stamp == self._stamp:
-            self.doing = _WAITING
+            self.doing = WAITING
             self.go_on()
 
     def _leave(self, reason: str) -> None:
@@ -351,7 +337,7 @@ class Worker:
     def _start_part(self, frame: int) -> None:
         self._part = part = self._grid.part_at(frame)
         cuts = self._grid.cuts
-        self.doing = _RENDERING
+        self.doing = RENDERING
         at = self._bench.begin(cuts[part], cuts[part + 1], self._agenda.now)
         self._agenda.add(at, self._rendered, self._stamp)
         if self._ahead:
@@ -363,35 +349,30 @@ class Worker:
             return
         claim = self.claim
         assert claim is not None
-        if self.doing is _ABORTING:
+        if self.doing is ABORTING:
             self._drop_part()
+            self.doing = WAITING
         else:
             now = self._agenda.now
             bench = self._bench
             bench.done(now)
             start, stop = bench.start, bench.stop
             seconds = now - bench.begun_at
-            self.rendered_frames += stop - start
-            claim.rendered += stop - start
+            rendered = stop - start
+            self.rendered_frames += rendered
+            claim.rendered += rendered
             claim.seconds += seconds
             claim.cursor = stop
             self._free_at = now
-            rendered, spent = claim.rendered, claim.seconds
-            self._outbox.append(RenderedPart(claim, self._part, start, stop, seconds, rendered, spent))
-        self.doing = _WAITING
-        self._deliver_next()
-        self.go_on()
-
-    def _deliver_next(self) -> None:
-        while self._outbox and not self._in_transit:
-            part = self._outbox.popleft()
-            if part.claim.wants(part.start, part.stop):
-                self._in_transit = True
-                self._line.send(part.deliver())
+            part = RenderedPart(claim, self._part, start, stop, seconds, claim.rendered, claim.seconds)
+            self.doing = WAITING
+            self._deliveries.put(part)
+        if self.doing is WAITING:
+            self.go_on()
 
     def _drop_part(self) -> None:
         """Count the frames of a part that comes to nothing."""
-        if self.doing in _IN_HAND and self.claim is not None:
+        if self.doing in IN_HAND and self.claim is not None:
             frames = self._bench.position(self._agenda.now) - self._bench.start
             self.rendered_frames += frames
             self.claim.rendered += frames
@@ -401,7 +382,7 @@ class Worker:
         """Ask for the next claim when what is left of this one takes no longer than the overhead and one
         frame: once for each claim, and only while it is being rendered."""
         claim = self.claim
-        if stamp != self._stamp or self.doing is not _RENDERING or claim is None or claim.asked_ahead:
+        if stamp != self._stamp or self.doing is not RENDERING or claim is None or claim.asked_ahead:
             return
         if self._claims.granted or not claim.live or self._drain or self._finished:
             return
@@ -420,7 +401,7 @@ class Worker:
         return tuple(map(self._progress_of, self._claims.held()))
 
     def _progress_of(self, claim: HeldClaim) -> ClaimProgress:
-        if claim is not self.claim or self.doing not in _IN_HAND:
+        if claim is not self.claim or self.doing not in IN_HAND:
             return claim.progress(claim.cursor, 0, 0.0)
         now = self._agenda.now
         position = self._bench.position(now)

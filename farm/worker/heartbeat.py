@@ -21,6 +21,7 @@ SILENT_LEASES = 3.0
 
 _TICK_SECONDS = 0.25
 _TOLERANCE_SECONDS = 0.5
+_STOP_SECONDS = 1.0
 
 
 class Heartbeats:
@@ -51,7 +52,10 @@ class Heartbeats:
         self._thread.start()
 
     def stop(self) -> None:
+        """No heartbeat is sent any more once this returns; one that can't be sent is waited for a moment."""
         self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(_STOP_SECONDS)
 
     def tick(self) -> None:
         """Beat if it is time. Raises ChannelClosed."""

@@ -107,6 +107,7 @@ class WorkerLoop:
         self._deliveries = Deliveries(self._channel, self.orders, spec.store_dir, log)
         self._throttle = Throttle(spec.profile.fps_cap, clock, self._sleep)
         self._free_at: float | None = None  # when the last claim's work was scheduled to end; None: parked
+        self._heartbeats: Heartbeats | None = None
         self._renderer: Renderer | None = None
         self._renderer_linear = False
         self._in_hand: tuple[HeldClaim, int, int] | None = None  # claim, start and stop of the part
@@ -114,10 +115,9 @@ class WorkerLoop:
     def run(self) -> int:
         """The whole life; returns the process's exit code: 0 after a good-bye or at the engine's wish."""
         self._channel.start()
-        heartbeats: Heartbeats | None = None
         code = 0
         try:
-            heartbeats = self._join()
+            self._join()
             self._deliveries.start()
             while (claim := self._claim()) is not None:
                 self._work(claim)
@@ -129,9 +129,8 @@ class WorkerLoop:
         except ChannelClosed as closed:
             self._log.line(f"end: {closed}")
         finally:
-            if heartbeats is not None:
-                heartbeats.stop()
             self._channel.close("the worker ends")
+            self._stop_heartbeats()
             self._drop_renderer()
         return code
 
@@ -143,7 +142,7 @@ class WorkerLoop:
             raise RelayRefused(self.orders.refused)
         return answer
 
-    def _join(self) -> Heartbeats:
+    def _join(self) -> None:
         profile = self._spec.profile
         welcome = self._ask(
             Join(
@@ -157,15 +156,19 @@ class WorkerLoop:
         if not isinstance(welcome, Welcome):
             raise RelayRefused(f"{type(welcome).__name__} instead of a welcome")
         self._log.line(f"joined, epoch {welcome.epoch}")
-        heartbeats = Heartbeats(
+        self._heartbeats = Heartbeats(
             self._channel,
             self.orders,
             self._clock.now,
             heartbeat_seconds=welcome.heartbeat_seconds,
             lease_seconds=welcome.lease_seconds,
         )
-        heartbeats.start()
-        return heartbeats
+        self._heartbeats.start()
+
+    def _stop_heartbeats(self) -> None:
+        heartbeats, self._heartbeats = self._heartbeats, None
+        if heartbeats is not None:
+            heartbeats.stop()
 
     def _claim(self) -> HeldClaim | None:
         """The next claim, waited for if there is none now. None: leave."""
@@ -186,6 +189,7 @@ class WorkerLoop:
 
     def _leave(self, reason: str) -> None:
         self._log.line(f"leave: {reason}")
+        self._stop_heartbeats()  # after the good-bye they would come from a stranger
         with contextlib.suppress(ChannelClosed, TimeoutError):  # we go anyway
             self._channel.ask(Leave(reason=reason), BYE_SECONDS)
 

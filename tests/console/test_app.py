@@ -417,6 +417,39 @@ async def test_x_asks_names_what_is_lost_and_kills() -> None:
 
 
 @on_loop
+async def test_a_question_follows_the_run_behind_it() -> None:
+    """What killing a worker loses is not what it was when the question came up."""
+    story = Story(frames=480, part=48)
+    story.join("w1")
+    token = story.at(1).grant("w1", 0, 10)
+    story.at(2).beat(token, 20)
+    story.at(3).beat(token, 60)
+    story.at(4).credit(token, 0, render_seconds=2.0)
+    player = Player(story.records)
+    player.open_end = True
+    player.time = 2.0
+    app = ConsoleApp(player, refresh_hz=1e-6, exit_when_done=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await ready(pilot)
+        await pilot.press("x")
+        for at, lost in ((2.0, "20 frames of it"), (3.0, "60 frames of it"), (4.0, "12 frames of it")):
+            player.time = at
+            app.tick()
+            await wait_for(pilot, lambda lost=lost: lost in screen_text(app), lost)
+
+
+@on_loop
+async def test_ctrl_z_says_why_nothing_happens() -> None:
+    async with console().run_test(size=(120, 40)) as pilot:
+        app = await ready(pilot)
+        await pilot.press("ctrl+z")
+        await wait_for(
+            pilot, lambda: said(app).startswith("Ctrl-Z does nothing in the console"), "the reason"
+        )
+        assert player_of(app).commands == []
+
+
+@on_loop
 async def test_a_refused_command_says_why() -> None:
     async with console().run_test(size=(120, 40)) as pilot:
         app = await ready(pilot)

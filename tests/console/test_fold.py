@@ -123,6 +123,10 @@ def test_the_counters_of_a_fold_equal_a_recount(records: list[ev.Record]) -> Non
         sum(worker.losses for worker in workers),
     )
     assert {claim.token for worker in workers for claim in worker.held} == set(truth.live)
+    assert model.credited_frames == model.adopted_frames + sum(worker.credited_frames for worker in workers)
+    assert 0 <= model.resumed_frames <= model.credited_frames
+    assert set(model.credits) == {part for part in range(grid.parts) if states[part] == CREDITED}
+    assert model.delivered_bytes == sum(credit.size_bytes for credit in model.credits.values())
 
 
 @settings(max_examples=60, deadline=None)

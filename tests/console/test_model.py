@@ -376,6 +376,43 @@ def test_a_silent_worker_is_not_counted_on() -> None:
     assert model.workers["w2"].is_silent(20.0, model.silence_seconds)
 
 
+def test_while_it_drains_the_forecast_is_the_longest_part_in_progress() -> None:
+    """Not the time for all that is left: that stays open."""
+    story = Story(frames=4800, part=48)
+    story.join("w1", 24.0)
+    story.join("w2", 2.0)
+    story.grant("w1", 0, 10)
+    story.grant("w2", 10, 20)
+    for second in (2, 4, 6):
+        story.at(second).beat("c0#1@e1", second * 24)
+        story.beat("c1#1@e1", 480 + second * 2)
+    before = folded(story.records).eta(6.0)
+    story.add(ev.DrainStarted(reason="SIGINT"))
+    model = folded(story.records)
+    draining, later = model.eta(6.0), model.eta(9.0)
+    assert before is not None and draining is not None and later is not None
+    assert before.mid > 100
+    assert draining.mid == pytest.approx((48 - 12) / 2, abs=1)
+    assert later.mid == pytest.approx(draining.mid - 3)
+    assert draining.low <= draining.mid <= draining.high
+    silent = model.eta(6.0 + 12)
+    assert silent is not None and silent.mid == pytest.approx(model.options.lease_seconds - 12)
+    story.end("c1#1@e1", "released")
+    story.end("c0#1@e1", "released")
+    assert folded(story.records).eta(6.0) == (0.0, 0.0, 0.0)
+
+
+def test_the_first_seconds_have_a_speed_too() -> None:
+    story = Story(frames=480, part=48)
+    story.join("w1")
+    token = story.at(10.2).grant("w1", 0, 10)
+    story.at(10.9).credit(token, 0, render_seconds=0.6)
+    model = folded(story.records)
+    assert model.fps(11.2) == pytest.approx(48.0)
+    assert model.fps(12.2) == pytest.approx(24.0)
+    assert model.fps(10.2) == 0.0
+
+
 # --- bounds ----------------------------------------------------------------------------------------------
 
 

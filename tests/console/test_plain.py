@@ -195,7 +195,9 @@ def test_lines_are_cut_to_a_terminal_s_width() -> None:
     desk = Desk(width=40)
     desk.tell(straggler().records)
     desk.reporter.finish(summarize(desk.model))
-    assert max(map(len, desk.lines)) == 40
+    whole = [line for line in desk.lines if len(line) > 40]
+    assert whole == ["packets sha256  " + "9f3c" * 16]
+    assert max(len(line) for line in desk.lines if line not in whole) == 40
 
 
 def test_a_stream_with_a_small_character_set_is_no_error() -> None:

@@ -100,8 +100,8 @@ def test_a_run_with_everything_in_it_as_text() -> None:
         wasted          0 frames, 0.0 % of those encoded
         claims          4: 1 duplicate, 0 lapses, 0 refusals, 1 failure, 1 worker lost
         set aside       48 frames, part 9
-        packets sha256  9f3c9f3c9f3c9f3c9f3c9f3c9f3c9f3c9f3c9f3c9f3c9f3c9f3c9f3c9f3c9f3c
         this machine was slower than asked: 74 fps asked, 41 possible here
+        packets sha256  9f3c9f3c9f3c9f3c9f3c9f3c9f3c9f3c9f3c9f3c9f3c9f3c9f3c9f3c9f3c9f3c
 
         worker  frames   share   fps  claims  dup  lapsed  wasted   busy   idle
         w1         384  88.9 %  30.0       2    0       0       0   25 s   10 s
@@ -122,11 +122,13 @@ def test_a_run_without_an_end_has_a_summary_too() -> None:
     story.at(5).credit(token, 0, render_seconds=4.0)
     summary = summarize(folded(story.records), now=8.0)
     assert (summary.outcome, summary.exit_code) == ("not finished", None)
-    assert (summary.finishing_seconds, summary.credited_frames) == (4.0, 48)
+    assert (summary.work_seconds, summary.credited_frames) == (4.0, 48)
+    assert (summary.finishing_seconds, summary.lower_bound_seconds, summary.ratio) == (None, None, None)
+    assert "work so far     4.0 s" in render_text(summary).splitlines()
     assert summary.workers[0].busy_seconds == 7.0
     empty = summarize(Model())
     assert render_text(empty).splitlines()[0] == "not finished"
-    assert "finishing time  unknown (lower bound unknown)" in render_text(empty)
+    assert "work so far     nothing is credited" in render_text(empty)
 
 
 def test_a_fitted_fleet_is_not_marked_slow() -> None:
@@ -152,11 +154,90 @@ def test_no_line_is_wider_than_asked_whatever_the_names(width: int) -> None:
     story.credit(token, 0, render_seconds=2.0)
     story.credit(token, 1, render_seconds=2.0)
     story.finish()
-    lines = render_text(summarize(folded(story.records)), width).splitlines()
+    summary = summarize(folded(story.records))
+    lines = render_text(summary, width).splitlines()
+    # Half of a checksum is worth nothing.
+    lines.remove(f"packets sha256  {summary.packets_sha256}")
     assert max(map(text.width, lines)) <= width
     table = lines[lines.index("") + 1 :]
     assert len({text.width(line) for line in table}) == 1
     assert table[0].startswith("worker")
+
+
+def test_a_voided_part_is_taken_back_from_the_worker_that_had_it() -> None:
+    """Frames and shares of the workers never add up to more than the job has."""
+    story = Story(frames=144, part=48)
+    story.join("w1")
+    story.join("w2")
+    first, second = story.grant("w1", 0, 2), story.grant("w2", 2, 3)
+    story.at(2).credit(first, 0, render_seconds=2.0)
+    story.at(4).credit(first, 1, render_seconds=2.0)
+    story.at(4).credit(second, 2, render_seconds=4.0)
+    story.at(5).add(ev.PartVoided(part=0, reason="its file is cut off"))
+    story.credited.discard(0)
+    story.open.add(0)
+    again = story.at(5).grant("w2", 0, 1)
+    story.at(9).credit(again, 0, render_seconds=4.0)
+    story.finish()
+    summary = summarize(folded(story.records))
+    assert [(w.name, w.credited_frames) for w in summary.workers] == [("w1", 48), ("w2", 96)]
+    assert (summary.credited_frames, summary.voided_frames, summary.wasted_frames) == (144, 48, 0)
+    assert "taken back      48 frames credited and then not trusted; rendered again" in render_text(summary)
+
+
+def test_adopted_parts_have_a_line_so_that_the_frames_add_up() -> None:
+    story = Story(frames=144, part=48)
+    story.join("w1")
+    token = story.grant("w1", 0, 3)
+    story.at(2).credit(token, 0, render_seconds=2.0)
+    story.at(3).start()
+    story.adopt(1)
+    story.join("w1")
+    token = story.grant("w1", 2, 3)
+    story.at(5).credit(token, 2, render_seconds=2.0)
+    story.finish()
+    summary = summarize(folded(story.records))
+    assert summary.adopted_frames + sum(w.credited_frames for w in summary.workers) == 144
+    assert "adopted         48 frames found finished" in render_text(summary, 100)
+
+
+def test_what_the_end_of_a_run_cut_off_is_waste() -> None:
+    """As after a second Ctrl-C: nobody ends the claims of workers that were killed, until it is resumed."""
+    story = Story(frames=96, part=48)
+    story.join("w1")
+    token = story.grant("w1", 0, 2)
+    story.at(2).credit(token, 0, render_seconds=2.0)
+    story.at(3).beat(token, 70)
+    assert summarize(folded(story.records)).wasted_frames == 0
+    story.at(3.5).add(ev.RunFinished(exit_code=130, outcome="interrupted"))
+    summary = summarize(folded(story.records))
+    assert (summary.wasted_frames, summary.workers[0].wasted_frames) == (22, 22)
+    story.at(4).start()
+    assert summarize(folded(story.records)).wasted_frames == 22
+
+
+def test_the_time_a_machine_slept_is_not_rendering_time() -> None:
+    """Suspended for 60 s within a part that takes 2 s: the run's clock did not count them, a worker's may."""
+    story = Story(frames=96, part=48)
+    story.join("w1", 24.0)
+    token = story.grant("w1", 0, 2)
+    story.at(2).credit(token, 0, render_seconds=2.0)
+    story.at(4).credit(token, 1, render_seconds=62.0)
+    story.finish()
+    assert summarize(folded(story.records)).workers[0].fps == pytest.approx(24.0)
+
+
+def test_workers_come_in_the_order_people_count() -> None:
+    story = Story(frames=96, part=48)
+    for name in ("w10", "w2", "w1"):
+        story.join(name)
+    assert [w.name for w in summarize(folded(story.records)).workers] == ["w1", "w2", "w10"]
+
+
+def test_speeds_below_ten_keep_what_follows_the_point() -> None:
+    story = Story(frames=96, part=48)
+    story.add(ev.FleetMeasured(fps_asked=0.5, fps_possible=0.25))
+    assert "0.5 fps asked, 0.25 possible here" in render_text(summarize(folded(story.records)))
 
 
 def test_the_summary_survives_json() -> None:

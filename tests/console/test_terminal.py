@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 
 from console.driver import TerminalWriter
-from console.terminal import choose_ui
+from console.options import show_options
+from console.terminal import ENDING_SIGNALS, SignalBox, choose_ui
 from farm.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,6 +67,46 @@ def test_what_cannot_be_shown_is_refused_in_one_sentence() -> None:
 def test_the_choice_does_not_load_textual() -> None:
     check = "import sys, console.terminal; sys.exit('textual' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], cwd=ROOT).returncode == 0
+
+
+@pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
+def test_a_time_to_drain_that_cannot_be_is_refused(seconds: float) -> None:
+    with pytest.raises(UsageError, match="--drain-timeout"):
+        show_options("none", False, 10.0, False, False, False, seconds)
+
+
+# --- signals ---------------------------------------------------------------------------------------------
+
+
+def test_signals_are_kept_in_order_and_wake_whoever_listens_next() -> None:
+    box, woken = SignalBox(), []
+    before = [signal.getsignal(number) for number in ENDING_SIGNALS]
+    box.install()
+    try:
+        signal.raise_signal(signal.SIGHUP)
+        box.listen(lambda: woken.append(box.first))
+        assert woken == [signal.SIGHUP]
+        signal.raise_signal(signal.SIGTERM)
+        box.listen(None)
+        signal.raise_signal(signal.SIGINT)
+        assert woken == [signal.SIGHUP, signal.SIGHUP]
+        taken = [box.take() for _ in range(4)]
+    finally:
+        box.remove()
+    assert taken == [signal.SIGHUP, signal.SIGTERM, signal.SIGINT, None]
+    assert [signal.getsignal(number) for number in ENDING_SIGNALS] == before
+
+
+def test_a_hangup_that_is_ignored_stays_so() -> None:
+    """nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    box = SignalBox()
+    try:
+        box.install()
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        box.remove()
+        signal.signal(signal.SIGHUP, before)
 
 
 # --- a console in a pty ----------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import av
 import pytest
 
 from console.cli import main
@@ -113,3 +114,34 @@ def test_a_dry_run_shows_the_plan_and_makes_nothing(clip: Path, tmp_path: Path) 
     assert command.process.returncode == 0
     assert "480 frames" in command.stdout and "2 workers: 30 fps, 2 fps" in command.stdout
     assert not list(tmp_path.iterdir())
+
+
+def test_the_demo_replaces_nothing_unasked(tmp_path: Path) -> None:
+    (tmp_path / "mine.mp4").write_bytes(b"precious")
+    assert "-y" in refused(4, "demo", "-o", "mine.mp4", cwd=tmp_path)
+    assert (tmp_path / "mine.mp4").read_bytes() == b"precious"
+
+
+def test_a_hint_names_an_encoder(clip: Path, tmp_path: Path) -> None:
+    line = refused(2, "render", clip, "-o", "out.mp4", "-e", "libx265x", cwd=tmp_path)
+    assert "did you mean libx265?" in line
+
+
+def test_a_file_that_was_cut_off_does_not_verify(clip: Path, tmp_path: Path) -> None:
+    data = clip.read_bytes()
+    rendered = run("render", clip, "-o", "out.mp4", "--preset", "ultrafast", cwd=tmp_path)
+    assert rendered.process.returncode == 0
+    # moov is at the end of what we write: a cut file with its header in front is the case that fools a reader
+    with (
+        av.open(str(tmp_path / "out.mp4")) as source,
+        av.open(str(tmp_path / "front.mp4"), "w", options={"movflags": "faststart"}) as output,
+    ):
+        video = output.add_stream_from_template(source.streams.video[0])
+        for packet in source.demux(source.streams.video[0]):
+            if packet.dts is not None:
+                packet.stream = video
+                output.mux(packet)
+    data = (tmp_path / "front.mp4").read_bytes()
+    (tmp_path / "front.mp4").write_bytes(data[: len(data) * 6 // 10])
+    verified = run("verify", "front.mp4", cwd=tmp_path, json=False)
+    assert verified.process.returncode == 6 and "promises 480 frames" in verified.stderr

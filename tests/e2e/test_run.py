@@ -187,3 +187,29 @@ def test_other_settings_are_refused_and_say_what_differs(clip: Path, tmp_path: P
     assert other.process.returncode == 4
     assert "crf not set there, 30.0 here" in other.stderr
     assert len(other.stderr.strip().splitlines()) == 1
+
+
+def test_an_output_that_appears_during_the_run_is_left_alone(clip: Path, tmp_path: Path) -> None:
+    with started("render", clip, "-o", "k.mp4", *QUICK, "--fleet", "90,90", cwd=tmp_path) as command:
+        command.wait_for("part_credited")
+        (tmp_path / "k.mp4").write_bytes(b"precious")
+        assert command.finish() == 4
+        assert "appeared while" in command.stderr
+    assert (tmp_path / "k.mp4").read_bytes() == b"precious"
+    verified = run("verify", "--against", clip, tmp_path / "k.mp4.partial", cwd=tmp_path, json=False)
+    assert verified.process.returncode == 2, "a .partial has no container of its own"
+
+
+def test_parts_set_aside_are_taken_up_again_when_asked(clip: Path, tmp_path: Path) -> None:
+    hasty = ("--part", "240", "--fleet", "30,30", "--timeout", "0.4s", "--max-tries", "2")
+    first = run("render", clip, "-o", "hasty.mp4", "--preset", "ultrafast", *hasty, cwd=tmp_path)
+    assert first.process.returncode == 5, first.stderr
+    assert "uneven resume hasty.mp4.uneven --retry-failed" in first.stderr
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    (tmp_path / "hasty.mp4.uneven").rename(moved / "hasty.mp4.uneven")
+    calm = ("--retry-failed", "--timeout", "90s", "--workers", "2")
+    again = run("resume", "elsewhere/hasty.mp4.uneven", *calm, cwd=tmp_path)
+    assert again.finish() == 0, again.stderr
+    assert again.summary is not None and again.summary["credited_frames"] == 480
+    assert again.of("part_retried") and (tmp_path / "hasty.mp4").exists()

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from farm.engines.base import FrameSplitter, frame
-from farm.errors import InputError
+from farm.errors import InputError, VerificationError
 from farm.worker.spec import WorkerSpec
 
 
@@ -75,6 +75,17 @@ class Odd(InputError):
         self.frames = frames
 
 
+class Damaged(VerificationError):
+    """Keeps its facts in ``args``, as an error that is pickled must."""
+
+    def __init__(self, part: int, reason: str) -> None:
+        super().__init__(part, reason)
+        self.part = part
+
+    def __str__(self) -> str:
+        return f"part {self.part} can't be used: {self.args[1]}"
+
+
 def double(value: int) -> int:
     print("a stray print")
     return value * 2
@@ -93,6 +104,10 @@ def refuse(path: str) -> None:
 
 def refuse_oddly(path: str) -> None:
     raise Odd(path, 7)
+
+
+def refuse_damage() -> None:
+    raise Damaged(3, "cut off")
 
 
 def fail() -> None:

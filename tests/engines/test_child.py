@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
+from farm.engines import child, forkserver
 from farm.engines.child import ChildCrashed, ChildFailed, run_in_child, run_in_child_blocking
-from farm.errors import ExitCode, InputError
+from farm.engines.forkserver import prepare, server_pid
+from farm.errors import ExitCode, InputError, VerificationError
 
 from .harness import alive, run, until
 
@@ -67,6 +72,13 @@ def test_an_error_unknown_here_is_raised_as_its_nearest_known_class_with_its_att
     assert caught.value.frames == 7  # type: ignore[attr-defined]
 
 
+def test_an_error_that_keeps_its_facts_apart_arrives_as_its_sentence(log):
+    with pytest.raises(VerificationError) as caught:
+        call("refuse_damage", log=log)
+    assert str(caught.value) == "part 3 can't be used: cut off"
+    assert caught.value.part == 3  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(
     ("function", "summary"),
     [
@@ -119,6 +131,74 @@ def test_cancelling_at_once_leaves_no_child(log, tmp_path):
         with pytest.raises(asyncio.CancelledError):
             await task
         assert not note.exists() or not alive(int(note.read_text()))
+
+    run(body())
+
+
+def test_cancelling_twice_leaves_no_complaint_behind(log, tmp_path):
+    complaints: list[object] = []
+
+    async def body() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+        note = tmp_path / "pid"
+        task = asyncio.create_task(run_in_child(FAKES + "forever", str(note), log=log))
+        await until(lambda: note.exists() and note.read_text())
+        for _ in range(2):
+            task.cancel()
+            await asyncio.sleep(0)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await until(lambda: not alive(int(note.read_text())))
+
+    run(body())
+    gc.collect()
+    assert not complaints
+
+
+def test_a_fork_server_that_does_not_answer_keeps_nobody_waiting(log, monkeypatch):
+    prepare(preload=())
+    server = server_pid()
+    assert server is not None
+    os.kill(server, signal.SIGSTOP)
+    monkeypatch.setattr(forkserver, "START_SECONDS", 0.2)
+    with pytest.raises(ChildCrashed):
+        call("double", 21, log=log)
+    monkeypatch.undo()
+    assert call("double", 21, log=log) == 42
+    assert server_pid() != server
+
+
+def test_cancelling_ends_the_wait_for_a_fork_server_that_does_not_answer(log, monkeypatch):
+    prepare(preload=())
+    server = server_pid()
+    assert server is not None
+    monkeypatch.setattr(child, "CANCEL_SECONDS", 0.2)
+
+    async def body() -> None:
+        os.kill(server, signal.SIGSTOP)
+        task = asyncio.create_task(run_in_child(FAKES + "double", 21, log=log))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await run_in_child(FAKES + "double", 21, log=log) == 42
+
+    run(body())
+
+
+def test_a_child_whose_end_is_not_reported_has_ended(log, tmp_path, monkeypatch):
+    monkeypatch.setattr(forkserver, "REPORT_SECONDS", 0.1)
+
+    async def body() -> None:
+        note = tmp_path / "pid"
+        task = asyncio.create_task(run_in_child(FAKES + "forever", str(note), log=log))
+        await until(lambda: note.exists() and note.read_text())
+        server = server_pid()
+        assert server is not None
+        os.kill(server, signal.SIGSTOP)
+        os.kill(int(note.read_text()), signal.SIGKILL)
+        with pytest.raises(ChildCrashed, match="lost sight of it"):
+            await task
 
     run(body())
 

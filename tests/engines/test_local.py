@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import textwrap
 from multiprocessing import forkserver
 from pathlib import Path
 
+import psutil
 import pytest
 
 from farm.engines.local import LocalEngine, prepare
@@ -167,6 +169,22 @@ def test_workers_end_when_the_console_is_killed(tmp_path):
 
     async def body() -> None:
         await until(lambda: not [pid for pid in pids if alive(pid)], "the workers to end")
+
+    run(body())
+
+
+def test_stopped_workers_and_a_stopped_fork_server_end_when_the_console_is_killed(tmp_path):
+    process = _console(tmp_path)
+    _read_until(process, "message deaf", "message idle", "message asked hello", "message asked _")
+    children = psutil.Process(process.pid).children(recursive=True)
+    for child in children:
+        if not {"reaper", "resource_tracker"} & set(re.findall(r"\w+", " ".join(child.cmdline()))):
+            child.suspend()
+    process.kill()
+    process.wait()
+
+    async def body() -> None:
+        await until(lambda: not [child for child in children if alive(child.pid)], "all of them to end")
 
     run(body())
 

@@ -64,7 +64,7 @@ def test_outputs_of_any_name(source: Path, name: str) -> None:
     check_output(source, output)
     with atomic_file(partial_path(output)) as file:
         file.write(b"video")
-    replace(partial_path(output), output)
+    replace(partial_path(output), output, overwrite=True)
     assert output.read_bytes() == b"video"
     assert "already" in str(refused(source, output))
 
@@ -223,7 +223,7 @@ def test_a_folder_that_can_be_written_but_not_listed_will_do(somebody: Path) -> 
         check_output(somebody / "in.mp4", target / "out.mp4")
         with atomic_file(target / "out.mp4.partial") as file:
             file.write(b"video")
-        replace(target / "out.mp4.partial", target / "out.mp4")
+        replace(target / "out.mp4.partial", target / "out.mp4", overwrite=True)
     finally:
         target.chmod(0o755)
     assert [path.name for path in target.iterdir()] == ["out.mp4"]
@@ -236,7 +236,7 @@ def test_replace_puts_the_new_file_in_place(tmp_path: Path) -> None:
     output = tmp_path / "out.mp4"
     output.write_bytes(b"old")
     partial_path(output).write_bytes(b"new")
-    replace(partial_path(output), output)
+    replace(partial_path(output), output, overwrite=True)
     assert tree(tmp_path) == {str(output): b"new"}
 
 
@@ -245,7 +245,7 @@ def test_replacing_a_link_leaves_what_it_points_to(tmp_path: Path) -> None:
     output = tmp_path / "out.mp4"
     output.symlink_to(tmp_path / "elsewhere.mp4")
     partial_path(output).write_bytes(b"new")
-    replace(partial_path(output), output)
+    replace(partial_path(output), output, overwrite=True)
     assert not output.is_symlink() and output.read_bytes() == b"new"
     assert (tmp_path / "elsewhere.mp4").read_bytes() == b"old"
 
@@ -274,7 +274,7 @@ def test_a_failed_replace_says_why_and_keeps_both_files(
 
     monkeypatch.setattr(Path, "replace", refuse)
     with pytest.raises(OutputError, match=said) as caught:
-        replace(partial_path(output), output)
+        replace(partial_path(output), output, overwrite=True)
     assert str(partial_path(output)) in str(caught.value)
     assert tree(tmp_path) == {str(output): b"old", f"{output}.partial": b"new"}
 
@@ -282,11 +282,11 @@ def test_a_failed_replace_says_why_and_keeps_both_files(
 def test_replacing_with_what_is_gone_or_over_a_folder(tmp_path: Path) -> None:
     output = tmp_path / "out.mp4"
     with pytest.raises(OutputError, match="no such file"):
-        replace(partial_path(output), output)
+        replace(partial_path(output), output, overwrite=True)
     output.mkdir()
     partial_path(output).touch()
     with pytest.raises(OutputError, match="it is a folder"):
-        replace(partial_path(output), output)
+        replace(partial_path(output), output, overwrite=True)
 
 
 def test_a_file_system_that_can_not_sync_folders_is_no_failure(
@@ -337,3 +337,24 @@ def test_reasons_that_are_not_listed_are_still_said() -> None:
     assert reason(OSError(errno.ENOTTY, "Inappropriate ioctl for device")) == "inappropriate ioctl for device"
     assert reason(OSError("just words")) == "just words"
     assert reason(OSError()) == "oserror"
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_name_that_was_taken_meanwhile_is_only_replaced_if_asked(tmp_path: Path, overwrite: bool) -> None:
+    output = tmp_path / "out.mp4"
+    partial_path(output).write_bytes(b"new")
+    output.write_bytes(b"precious")
+    if overwrite:
+        replace(partial_path(output), output, overwrite=True)
+        assert output.read_bytes() == b"new" and not partial_path(output).exists()
+    else:
+        with pytest.raises(OutputError, match="appeared while"):
+            replace(partial_path(output), output, overwrite=False)
+        assert output.read_bytes() == b"precious" and partial_path(output).read_bytes() == b"new"
+
+
+def test_a_free_name_is_taken_whole(tmp_path: Path) -> None:
+    output = tmp_path / "out.mp4"
+    partial_path(output).write_bytes(b"new")
+    replace(partial_path(output), output, overwrite=False)
+    assert output.read_bytes() == b"new" and not partial_path(output).exists()

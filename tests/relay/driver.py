@@ -83,6 +83,9 @@ class Run:
     def void(self, part: int) -> None:
         self._note(self.relay.void(part, "damaged", self.now))
 
+    def retry(self) -> None:
+        self._note(self.relay.retry(self.now))
+
     def adopt(self, *parts: int, **fields: Any) -> None:
         found = [
             ev.PartAdopted(part=part, frames=10, file=f"found-{part}", size_bytes=1, sha256="s", **fields)

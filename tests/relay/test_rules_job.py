@@ -462,3 +462,19 @@ def test_an_adopted_part_has_seams_too() -> None:
     run.adopt(1, 2, first_frame_crc=3)
     assert run.books.linear and run.books.credited_frames == 0
     assert [event.part for event in run.saw(ev.PartAdopted)] == [1]
+
+
+# --- rule 12: parts set aside are taken up again when asked ----------------------------------------------
+
+
+def test_a_part_set_aside_is_retried_with_a_clean_record() -> None:
+    """1. a part fails until it is set aside, and the job ends without it; 2. it is taken up again; 3. it is
+    open as if it had never failed, and the same worker may do it."""
+    run = Run("w1", parts=1, max_tries=1)
+    run.claim("w1")
+    run.fail("w1")
+    assert run.books.set_aside_frames == 10 and run.books.finished
+    run.retry()
+    assert run.books.open.frames == 10 and not run.books.finished and not run.books.tries
+    run.credit("w1", run.claim("w1").token, 0)
+    assert run.books.finished and run.books.credited_frames == 10

@@ -150,7 +150,8 @@ def test_costly_frames_take_longer() -> None:
     result = run(small_world(worker("w1"), tail="none"), cost=cost)
     assert result.makespan_seconds == pytest.approx(8.0)
     first, second = saw(result, ev.PartCredited)[:2]
-    assert (first[0], second[0]) == (pytest.approx(1.5), pytest.approx(3.0))
+    assert first[0] == pytest.approx(1.5)
+    assert second[0] == pytest.approx(3.0)
 
 
 def test_latency_is_paid_for_each_answer_waited_for() -> None:
@@ -160,7 +161,7 @@ def test_latency_is_paid_for_each_answer_waited_for() -> None:
     assert result.makespan_seconds == pytest.approx(6.0 + 0.4 + 2 * 0.4 + 0.1)
 
 
-def test_speeds_are_reported_without_overhead_and_waiting() -> None:
+def test_speeds_are_reported_without_overhead_and_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """By each delivery exactly; by each heartbeat in whole frames."""
     speeds = {"w1": 7.0, "w2": 2.0}
     world = small_world(worker("w1", 7.0, overhead_seconds=3.0), worker("w2", 2.0), frames=200)
@@ -175,7 +176,7 @@ def test_speeds_are_reported_without_overhead_and_waiting() -> None:
             assert request.claim_rendered / request.claim_seconds == pytest.approx(speeds[name])
         return handle(name, request, now)
 
-    simulation.relay.handle = listen  # type: ignore[method-assign]
+    monkeypatch.setattr(simulation.relay, "handle", listen)
     simulation.run()
     assert any(progress.rendered for _, progress in said)
     for name, progress in said:

@@ -36,5 +36,5 @@ def test_the_trouble_is_real() -> None:
     for kind in (ev.ClaimRefused, ev.PartSuperseded, ev.RangeReopened, ev.ChunkSplit, ev.WorkerParked):
         assert met[kind] > 5, kind
     for how in ("completed", "superseded", "lapsed", "worker left"):
-        assert ends[how] > 5, how
+        assert ends[how] > 1, how
     assert met[ev.MessageRefused] == 0

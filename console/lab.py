@@ -1,0 +1,273 @@
+"""The commands of the scheduling lab: ``uneven simulate`` and ``uneven compare``.
+
+Rules of this file:
+- options in, a table out; what is simulated and how is elsewhere (trials.py, simulate.py, compare.py);
+- results go to standard output, progress to standard error and only to a terminal;
+- the simulator is imported by the commands, not with this file: ``uneven render`` never loads it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from console import options as opt
+from console.streams import pour
+from console.terminal import choose_ui
+from farm.errors import ExitCode, OutputError, UsageError, shorten
+from farm.paths import printable
+
+if TYPE_CHECKING:
+    from console.compare import Format
+    from console.trials import Setting
+
+#: More would take minutes and gigabytes.
+PARTS_MAX = 2_000_000
+SEEDS_MAX = 1000
+
+Frames = Annotated[
+    int | None, typer.Option("--frames", help="Frames of the job (default 4800; A to X500 have their own).")
+]
+PartFrames = Annotated[int, typer.Option("--part", metavar="FRAMES", help="Frames a part.")]
+Overhead = Annotated[
+    float, typer.Option("--overhead", metavar="SECONDS", help="Time lost at the start of every claim.")
+]
+NoHeartbeats = Annotated[
+    bool,
+    typer.Option(
+        "--no-heartbeats", help="Nobody reports between parts and no claim lapses, as in the article."
+    ),
+]
+
+
+def simulate(
+    fleet: Annotated[
+        str,
+        typer.Option(
+            "--fleet",
+            metavar="FLEET",
+            help="30,30,12,2: fps each; a .toml file; A, B, H4, M16, M64, X500 or fresh.",
+        ),
+    ] = "30,30,12,2",
+    frames: Frames = None,
+    overhead: Overhead = 2.0,
+    part: PartFrames = 1,
+    schedule: opt.Schedule = opt.DEFAULT_SCHEDULE,
+    tail: opt.Tail = opt.DEFAULT_TAIL,
+    claim_ahead: opt.ClaimAhead = None,
+    heartbeat: opt.Heartbeat = 2.0,
+    lease: opt.Lease = 20.0,
+    no_heartbeats: NoHeartbeats = False,
+    condition: Annotated[
+        str,
+        typer.Option(
+            "--condition", help="stall, die, throttle, noise, scenes, late, 'h 0.1', 'h 10' or base."
+        ),
+    ] = "base",
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, help="For what is drawn; 0: workers ask in the order listed.")
+    ] = 0,
+    ui: Annotated[str, typer.Option("--ui", help="plain (auto), tui, json or none.")] = "plain",
+    speed: Annotated[float, typer.Option("--speed", help="With --ui tui: virtual seconds a second.")] = 10.0,
+    refresh: opt.Refresh = 10.0,
+    ascii_only: opt.Ascii = False,
+    stay: opt.Stay = False,
+) -> int:
+    """Work one job in virtual time, with the relay and the policies of a live run.
+
+    Prints the finishing time, its lower bound, waste, claims, what each worker did, and a timeline. In the
+    console (--ui tui) space halts virtual time, [ and ] slow and hurry it, and . steps.
+    """
+    from console import simulate as lab
+    from console.trials import Trial, claims_ahead, parse_conditions
+    from farm.simulation.grid import Schedule
+
+    showing = choose_ui("plain" if ui == "auto" else ui, os.environ, sys.stdin.isatty(), sys.stderr.isatty())
+    if not (math.isfinite(refresh) and 0.5 <= refresh <= 60):
+        raise UsageError(f"--refresh {refresh:g}: give 0.5 to 60 repaints a second")
+    if not (math.isfinite(speed) and 0 < speed <= 1e6):
+        raise UsageError(f"--speed {speed:g}: give virtual seconds a second, above 0")
+    setting = _setting(frames, part, overhead, heartbeat, lease, not no_heartbeats)
+    options = opt.relay_options(schedule, tail, lease, heartbeat, 120.0, None, 3, claim_ahead)
+    conditions = parse_conditions(condition)
+    if len(conditions) != 1:
+        raise UsageError(f"--condition {shorten(condition)}: one at a time; 'uneven compare' takes many")
+    ahead = claims_ahead(schedule) if claim_ahead is None else claim_ahead
+    trial = Trial(Schedule(options.policy, tail, ahead), fleet, conditions[0], seed, setting)
+    _check_frames(frames, [fleet])
+    if showing == "tui":
+        seen = lab.watch_in_console(trial, rate=speed, refresh_hz=refresh, ascii_only=ascii_only, stay=stay)
+    else:
+        seen = lab.watch(trial)
+    if showing == "json":
+        lab.say([lab.report_json(lab.report_of(trial, seen.result))])
+    elif showing != "none":
+        lab.say(lab.report_lines(trial, seen, lab.terminal_width()))
+    if seen.left and not seen.result.finished:
+        return ExitCode.INTERRUPTED
+    return ExitCode.DONE if seen.result.credited_frames == seen.result.frames else ExitCode.INCOMPLETE
+
+
+def compare(
+    fleets: Annotated[
+        str,
+        typer.Option(
+            "--fleets",
+            metavar="A,B,…",
+            help="A, B, H4, M16, M64, X500, all, fresh, .toml files; speeds after a ';': A;10,10,3.",
+        ),
+    ] = "A,B",
+    policies: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--policies",
+            metavar="POLICY+TAIL",
+            help="As in 'guided,12+late', with +ahead or +no-ahead behind; again for more.",
+        ),
+    ] = None,
+    more: Annotated[list[str] | None, typer.Argument(metavar="[POLICY+TAIL…]", help="More of them.")] = None,
+    conditions: Annotated[
+        str,
+        typer.Option(
+            "--conditions",
+            metavar="base,stall,…",
+            help="base, 'h 0.1', 'h 10', stall, die, throttle, noise, scenes, late; all; drawn by the seed.",
+        ),
+    ] = "base",
+    seeds: Annotated[int, typer.Option("--seeds", help="Seeds a cell; the first is 0 (fresh: 1).")] = 1,
+    frames: Frames = None,
+    overhead: Overhead = 2.0,
+    part: PartFrames = 1,
+    heartbeat: opt.Heartbeat = 2.0,
+    lease: opt.Lease = 20.0,
+    no_heartbeats: NoHeartbeats = False,
+    article: Annotated[
+        bool, typer.Option("--article", help="The published table and the prototype's, beside ours.")
+    ] = False,
+    form: Annotated[str, typer.Option("--format", help="text, csv or json.")] = "text",
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write to this file; it is replaced.")
+    ] = None,
+    processes: Annotated[int, typer.Option("--processes", help="0: as many as cores.")] = 0,
+) -> int:
+    """Many policies over many fleets and conditions, in virtual time: one table.
+
+    Without options: all built-in policies on the article's two fleets.
+    """
+    from console import article as told
+    from console import compare as lab
+    from console.trials import parse_conditions, parse_fleets, parse_schedule
+    from farm.simulation.grid import FRESH
+
+    chosen = _format(form)
+    if not 0 <= processes <= 256:
+        raise UsageError(f"--processes {processes}: give 0 (as many as cores) to 256")
+    if article:
+        found = told.run_article(_progress(), processes)
+        _give(told.render(found, chosen, _width(output)), output)
+        return ExitCode.DONE
+    if not 1 <= seeds <= SEEDS_MAX:
+        raise UsageError(f"--seeds {seeds}: give 1 to {SEEDS_MAX}")
+    setting = _setting(frames, part, overhead, heartbeat, lease, not no_heartbeats)
+    named = [*(policies or ()), *(more or ())] or list(lab.ALL_POLICIES)
+    schedules = list(dict.fromkeys(parse_schedule(text) for text in named))
+    places = parse_fleets(fleets)
+    _check_frames(frames, places)
+    first = 1 if places == [FRESH] else 0
+    comparison = lab.compare(
+        schedules,
+        places,
+        parse_conditions(conditions),
+        range(first, first + seeds),
+        setting,
+        processes=processes,
+        on_done=_progress(),
+    )
+    _give(lab.render(comparison, chosen, _width(output)), output)
+    return ExitCode.DONE
+
+
+# --- what the options mean -------------------------------------------------------------------------------
+
+
+def _setting(
+    frames: int | None, part: int, overhead: float, heartbeat: float, lease: float, heartbeats: bool
+) -> Setting:
+    """Raises UsageError."""
+    from console.trials import Setting
+
+    frames = 4800 if frames is None else frames
+    if frames < 1:
+        raise UsageError(f"--frames {frames}: a job has at least one frame")
+    if part < 1:
+        raise UsageError(f"--part {part}: a part has at least one frame")
+    if frames > PARTS_MAX * part:
+        raise UsageError(
+            f"--frames {frames} are more than {PARTS_MAX:,} parts of {part}; give a longer --part"
+        )
+    if not (math.isfinite(overhead) and 0 <= overhead <= 3600):
+        raise UsageError(f"--overhead {overhead:g}: give seconds from 0 to 3600")
+    opt.relay_options(opt.DEFAULT_SCHEDULE, opt.DEFAULT_TAIL, lease, heartbeat, 120.0, None, 3)
+    return Setting(
+        frames=frames,
+        part=part,
+        overhead_seconds=overhead,
+        heartbeat_seconds=heartbeat,
+        lease_seconds=lease,
+        heartbeats=heartbeats,
+    )
+
+
+def _check_frames(frames: int | None, fleets: Sequence[str]) -> None:
+    """Raises UsageError for frames that a fleet would not heed."""
+    from farm.simulation.fleets import FLEETS
+    from farm.simulation.grid import FRESH
+
+    for fleet in fleets:
+        if frames is not None and fleet in (*FLEETS, FRESH):
+            raise UsageError(f"--frames {frames}: fleet {fleet} comes with frames of its own")
+
+
+def _format(text: str) -> Format:
+    """Raises UsageError."""
+    formats: dict[str, Format] = {"text": "text", "csv": "csv", "json": "json"}
+    if text not in formats:
+        raise UsageError(f"--format {shorten(text)}: choose {', '.join(formats)}")
+    return formats[text]
+
+
+def _width(output: Path | None) -> int:
+    """Cells of a line: the terminal's, and as many as a table needs where nobody looks."""
+    if output is not None or not sys.stdout.isatty():
+        return 10_000
+    return shutil.get_terminal_size().columns
+
+
+def _give(written: str, output: Path | None) -> None:
+    """Raises OutputError."""
+    if output is None:
+        pour(sys.stdout, written)
+        return
+    try:
+        output.write_text(written, encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"{printable(output)} can't be written: {error.strerror}") from error
+
+
+def _progress() -> Callable[[int, int], None]:
+    """A line on standard error that says how far it is, if somebody looks."""
+    if not sys.stderr.isatty():
+        return lambda done, of: None
+
+    def say(done: int, of: int) -> None:
+        end = "\r\x1b[K" if done == of else ""
+        print(f"\r{done:,} of {of:,} runs{end}", end="", file=sys.stderr, flush=True)
+
+    return say
