@@ -11,13 +11,15 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from farm.errors import UsageError, shorten
+from farm.errors import UnevenError, UsageError, shorten
 from farm.events import RelayOptions
 from farm.policies.parameters import did_you_mean
 from farm.policies.registry import from_anywhere, parse_policy, parse_tail
@@ -174,16 +176,29 @@ def run_trials(
             scores.append(run_trial(trial))
             on_done(len(scores))
         return scores
+    return _spread(trials, processes, on_done)
+
+
+def _spread(trials: Sequence[Trial], processes: int, on_done: Callable[[int], None]) -> list[Score]:
     # The longest first, or one process would be left with it at the end.
     order = sorted(range(len(trials)), key=lambda number: -_effort(trials[number]))
+    others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_leave_signals_to_the_parent)
+    pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_follow_the_parent)
     try:
         futures = {number: pool.submit(run_trial, trials[number]) for number in order}
         for done, future in enumerate(as_completed(futures.values()), 1):
             future.result()
             on_done(done)
         return [futures[number].result() for number in range(len(trials))]
+    except BrokenProcessPool as broken:
+        raise UnevenError(
+            "a process of the comparison was killed, perhaps for lack of memory; try --processes 1"
+        ) from broken
+    except BaseException:
+        for child in set(multiprocessing.active_children()) - others:
+            child.kill()  # a run may take minutes, and nobody waits for it any more
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -193,8 +208,17 @@ def _effort(trial: Trial) -> int:
     return FLEETS.index(trial.fleet) if trial.fleet in FLEETS else 0
 
 
-def _leave_signals_to_the_parent() -> None:
+def _follow_the_parent() -> None:
+    """Leave Ctrl-C to the parent, and end when it ends, however that comes about."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def parse_fleets(text: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,15 @@ import pytest
 from farm.engines.child import run_in_child_blocking
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ordinary_signals() -> None:
+    """Started by nohup or in the background of a script, SIGHUP and SIGINT are ignored, and what the tests
+    start would inherit that; they are about the defaults."""
+    for number, default in ((signal.SIGHUP, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, default)
 
 
 @pytest.fixture(scope="session")

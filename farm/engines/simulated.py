@@ -326,7 +326,8 @@ class Simulation:
         if worker.doing is not Doing.GONE:
             self._log((ev.OperatorActed(action="cut off", worker=worker.name, detail="by the scenario"),))
         self._lines[worker.name].cut = True
-        self._agenda.add(worker.patience_ends_at, self._lose_patience, worker)
+        if worker.patience_ends_at < inf:
+            self._agenda.add(worker.patience_ends_at, self._lose_patience, worker)
 
     def _lose_patience(self, worker: Worker) -> None:
         if self._lines[worker.name].cut and worker.patience_ends_at <= self._agenda.now:

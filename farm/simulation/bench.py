@@ -65,6 +65,15 @@ class Bench:
         cost = self._cost if self._halted else self._cost + self._pace.work(self._at, now)
         return min(max(self._costs.frame_at(cost), self.start), self.stop)
 
+    def progress(self, now: float) -> float:
+        """Frames of the part that are done, the one in hand by its share."""
+        frame = self.position(now)
+        if frame == self.stop:
+            return float(frame - self.start)
+        before = self._costs.before(frame)
+        done = self._cost + self._pace.work(self._at, now) - before
+        return frame - self.start + max(done, 0.0) / (self._costs.before(frame + 1) - before)
+
     def halt(self, now: float) -> None:
         """The process is stopped."""
         self._cost += self._pace.work(self._at, now)

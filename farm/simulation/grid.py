@@ -3,18 +3,20 @@ that cells can be spread over processes."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from itertools import product
-from math import ceil
+from math import ceil, inf
 
 import msgspec
 from msgspec.structs import replace
 
+from farm.engines.simulated import Simulation, StandStill
 from farm.events import RelayOptions
 from farm.simulation.bound import lower_bound_seconds
 from farm.simulation.conditions import CONDITIONS, random_condition
 from farm.simulation.fleets import FLEETS, grid_world, random_world
-from farm.simulation.runs import simulate
+from farm.simulation.runs import result_of
 from farm.simulation.world import World
 
 #: The fleet name of cells that are made from nothing but a seed.
@@ -70,10 +72,13 @@ def world_of_cell(cell: Cell) -> World:
 
 def run_cell(cell: Cell) -> CellResult:
     """Raises UsageError for a schedule that makes no sense. What takes longer than BOUNDS_MAX lower bounds
-    counts as not finished."""
+    counts as not finished; so does a world that stands still, which a table should show rather than hide."""
     world = world_of_cell(cell)
-    result = simulate(world, until=BOUNDS_MAX * lower_bound_seconds(world))
-    makespan = float("inf") if result.makespan_seconds is None else result.makespan_seconds
+    simulation = Simulation(world)
+    with contextlib.suppress(StandStill):
+        simulation.run_until(BOUNDS_MAX * lower_bound_seconds(world))
+    result = result_of(simulation)
+    makespan = inf if result.makespan_seconds is None else result.makespan_seconds
     return CellResult(
         cell=cell,
         ratio=makespan / result.bound_seconds,
@@ -83,7 +88,7 @@ def run_cell(cell: Cell) -> CellResult:
         duplicates=result.duplicates,
         lapses=result.lapses,
         wasted_share=result.wasted_frames / result.frames,
-        idle_share=result.idle_seconds / (makespan * len(result.workers)),
+        idle_share=result.idle_seconds / (simulation.now * len(result.workers)),
     )
 
 

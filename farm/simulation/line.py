@@ -24,7 +24,7 @@ class Hears(Protocol):
 class Line:
     """``arrive`` hands a message to the relay; ``hearer`` is set once the worker exists."""
 
-    __slots__ = ("_agenda", "_arrive", "_inbox", "_latency", "_outbox", "cut", "hearer", "name")
+    __slots__ = ("_agenda", "_arrive", "_inbox", "_latency", "_outbox", "_process", "cut", "hearer", "name")
 
     hearer: Hears
 
@@ -36,6 +36,7 @@ class Line:
         self._agenda = agenda
         self._arrive = arrive
         self._latency = latency  # seconds, one way
+        self._process = 0  # what is on its way to an earlier one arrives nowhere
         self._inbox: deque[msg.AnyAnswer] = deque()
         self._outbox: list[msg.AnyRequest] = []
 
@@ -54,7 +55,7 @@ class Line:
     def reply(self, answer: msg.AnyAnswer) -> None:
         """From the relay to the worker."""
         if self._latency or self._agenda.soon:
-            self._queue(self._reach, answer)
+            self._queue(self._reach, (self._process, answer))
         elif self._inbox or self.cut or self.hearer.frozen:
             self._inbox.append(answer)
         else:
@@ -62,7 +63,7 @@ class Line:
 
     def push(self, answer: msg.AnyAnswer) -> None:
         """From the relay to the worker, when what is happening now is over."""
-        self._queue(self._reach, answer)
+        self._queue(self._reach, (self._process, answer))
 
     def _queue(self, handler: Handler, message: Any) -> None:
         if self._latency:
@@ -70,7 +71,10 @@ class Line:
         else:
             self._agenda.soon.append((handler, message))
 
-    def _reach(self, answer: msg.AnyAnswer) -> None:
+    def _reach(self, message: tuple[int, msg.AnyAnswer]) -> None:
+        process, answer = message
+        if process != self._process:
+            return
         if self._inbox or self.cut or self.hearer.frozen:
             self._inbox.append(answer)
         else:
@@ -91,5 +95,6 @@ class Line:
 
     def drop(self) -> None:
         """The worker's process is gone, and what waits on either side with it."""
+        self._process += 1
         self._inbox.clear()
         self._outbox.clear()

@@ -13,6 +13,7 @@ agenda: an entry with an older stamp is void.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import Any, Final
 
 from farm import messages as msg
@@ -38,6 +39,8 @@ from farm.simulation.world import SimWorker
 
 #: A worker gives up after this many leases without any answer (farm.worker.heartbeat).
 SILENT_LEASES = 3.0
+#: How much sooner than its overhead a worker asks ahead (farm.worker.loop).
+AHEAD_SECONDS = 0.25
 
 
 class Worker:
@@ -129,8 +132,8 @@ class Worker:
 
     @property
     def patience_ends_at(self) -> float:
-        """When it will give up, if it hears nothing until then."""
-        return self._heard_at + SILENT_LEASES * self._lease_seconds
+        """When it will give up, if it hears nothing until then: never before it was welcomed."""
+        return self._heard_at + SILENT_LEASES * self._lease_seconds if self._lease_seconds else inf
 
     @property
     def at_work(self) -> bool:
@@ -379,21 +382,29 @@ class Worker:
             self.claim.seconds += self._agenda.now - self._bench.begun_at
 
     def _consider_ahead(self, stamp: int) -> None:
-        """Ask for the next claim when what is left of this one takes no longer than the overhead and one
-        frame: once for each claim, and only while it is being rendered."""
+        """Ask for the next claim when what is left of this one, at its own pace so far, takes as long as the
+        overhead and AHEAD_SECONDS: once for each claim, and only when something of it was rendered."""
         claim = self.claim
         if stamp != self._stamp or self.doing is not RENDERING or claim is None or claim.asked_ahead:
             return
         if self._claims.granted or not claim.live or self._drain or self._finished:
             return
         now = self._agenda.now
-        position, speed = self._bench.position(now), self._bench.speed(now)
-        at = now + (claim.stop - position - 1) / speed - self.spec.overhead_seconds
+        bench = self._bench
+        progress = bench.progress(now)
+        done = claim.rendered + progress
+        soonest = now + 1.0 / bench.speed(now)
+        if done < 1.0:
+            at = soonest
+        else:
+            left = claim.stop - bench.start - progress
+            frame_seconds = (claim.seconds + now - bench.begun_at) / done
+            at = now + left * frame_seconds - self.spec.overhead_seconds - AHEAD_SECONDS
         if at <= now:
             claim.asked_ahead = self._asked_ahead = True
             self._line.send(msg.Claim(ahead=True))
-        elif at < now + (self._bench.stop - position) / speed:
-            self._agenda.add(at, self._consider_ahead, stamp)
+        elif at < bench.ends_at():
+            self._agenda.add(max(at, soonest), self._consider_ahead, stamp)
 
     # --- reporting ---------------------------------------------------------------------------------------
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
 from itertools import permutations
 from pathlib import Path
 
+import psutil
 import pytest
 
 from console import article, cli, compare
@@ -252,3 +255,21 @@ def test_a_trial_that_makes_no_sense_is_refused_in_any_process() -> None:
     for processes in (1, 2):
         with pytest.raises(UsageError):
             run_trials(trials, processes=processes)
+
+
+def test_processes_end_with_the_one_that_started_them() -> None:
+    """Also if that is killed."""
+    command = [sys.executable, "-m", "console", "compare", "--fleets", "X500", "--processes", "2"]
+    root = Path(__file__).parents[2]
+    parent = subprocess.Popen(command, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        seen = psutil.Process(parent.pid)
+        children: list[psutil.Process] = []
+        while len(children) < 3:  # two, and the resource tracker
+            assert parent.poll() is None
+            children = seen.children()
+    finally:
+        parent.kill()
+        parent.wait()
+    _, alive = psutil.wait_procs(children, timeout=60)
+    assert not alive

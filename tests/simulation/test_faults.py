@@ -185,12 +185,12 @@ def test_speeds_are_reported_without_overhead_and_waiting(monkeypatch: pytest.Mo
 
 def test_a_claim_is_held_ahead_and_its_overhead_hidden() -> None:
     """Three chunks of 2 s with 1.5 s of overhead: only the first overhead shows. The next claim is asked for
-    when 1.5 s and a frame of the present one are left."""
+    when 1.75 s of the present one are left."""
     world = small_world(worker("w1", overhead_seconds=1.5), tail="none", claim_ahead=True)
     result = run(world)
     assert result.makespan_seconds == pytest.approx(1.5 + 6.0)
     grants = [at for at, _ in saw(result, ev.ClaimGranted)]
-    assert grants == [0.0, pytest.approx(1.5 + 0.4), pytest.approx(1.5 + 2.0 + 0.4)]
+    assert grants == [0.0, pytest.approx(1.5 + 0.25), pytest.approx(1.5 + 2.0 + 0.25)]
 
 
 def test_without_heartbeats_no_lease_is_judged() -> None:
@@ -203,3 +203,24 @@ def test_until() -> None:
     assert not result.finished
     assert result.credited_frames == 30
     assert result.wasted_frames == 0
+
+
+def test_a_cut_before_the_welcome_arrives() -> None:
+    """1. w1 joins; it is cut off while the welcome is on its way. 2. It hears it when the cut ends, has not
+    given up meanwhile, and asks once."""
+    world = small_world(worker("w1", partitions=((0.15, 0.35),)), tail="none")
+    result = run(world, latency_seconds=0.1)
+    assert len(saw(result, ev.WorkerJoined)) == 1
+    assert saw(result, ev.MessageRefused) == []
+    assert saw(result, ev.ClaimGranted)[0][0] == pytest.approx(0.45)
+    assert result.finished
+
+
+def test_what_was_said_to_a_process_that_is_gone_reaches_no_other() -> None:
+    """1. w1 is cut off for longer than three leases of 2.5 s, ends, and joins again when the cut ends, with
+    the answers to the old process still on their way. 2. The new one asks once for each claim."""
+    world = small_world(worker("w1", partitions=((1.0, 12.0),)), heartbeat_seconds=1.0, lease_seconds=2.5)
+    result = run(world, latency_seconds=0.3)
+    assert len(saw(result, ev.WorkerJoined)) == 2
+    assert saw(result, ev.MessageRefused) == []
+    assert result.finished
