@@ -48,7 +48,7 @@ _REFUSED_FORMATS = {"libx265": ("yuva420p", "yuva420p10le"), "libvpx-vp9": ("gbr
 _FRAME_RATE_MAX = {"libsvtav1": 240}
 #: swscale's numbers for the matrices it can convert between, by H.273 code point.
 _SWSCALE_MATRIX = {1: Colorspace.ITU709, 4: Colorspace.FCC, 7: Colorspace.SMPTE240M, 9: Colorspace.BT2020}
-_SCALING = Interpolation.BICUBIC | Interpolation.ACCURATE_RND | Interpolation.BITEXACT
+EXACT_SCALING = Interpolation.BICUBIC | Interpolation.ACCURATE_RND | Interpolation.BITEXACT
 
 
 class Picture(NamedTuple):
@@ -158,7 +158,7 @@ def conform(frame: av.VideoFrame, picture: Picture) -> av.VideoFrame:
         dst_colorspace=_SWSCALE_MATRIX.get(matrix_out, Colorspace.ITU601),
         src_color_range=_range(source_range, rgb_in),
         dst_color_range=_range(picture.color_range or source_range, rgb_out),
-        interpolation=_SCALING,
+        interpolation=EXACT_SCALING,
         threads=1,
     )
 

@@ -17,6 +17,8 @@ from av.audio.stream import AudioStream
 from av.video.frame import PictureType
 from av.video.stream import VideoStream
 
+from farm.media.encode import EXACT_SCALING
+
 RATE = 48_000
 CORPUS = Path(os.environ.get("UNEVEN_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")
 
@@ -35,7 +37,9 @@ def picture(number: int, width: int = 64, height: int = 48, pix_fmt: str = "yuv4
     rgb = np.stack([(x * 3 + number * 5) % 256, (y * 4 + number * 2) % 256, (x + y + number) % 256], axis=-1)
     noise = np.random.default_rng(number).integers(0, 256, (height // 3, width // 3, 3))
     rgb[: height // 3, : width // 3] = noise
-    return av.VideoFrame.from_ndarray(rgb.astype(np.uint8), format="rgb24").reformat(format=pix_fmt)
+    frame = av.VideoFrame.from_ndarray(rgb.astype(np.uint8), format="rgb24")
+    # Without exact rounding swscale's 10-bit output depends on memory it never wrote, for odd widths.
+    return frame.reformat(format=pix_fmt, interpolation=EXACT_SCALING, threads=1)
 
 
 def make_clip(
