@@ -217,6 +217,11 @@ def _grant_split(turn: Turn, worker: str, decision: Split) -> msg.Granted | None
     shunned = [books.grid.start(part) for part in _shunned(turn, worker)]
     if cut is None or any(cut <= part < chunk.stop for part in shunned):
         return None
+    if cut <= chunk.start and any(
+        not claim.ahead and turn.now - claim.granted_at < books.options.heartbeat_seconds
+        for claim in chunk.claims.values()
+    ):
+        return None  # just granted: two workers would take it from each other for ever
     stop = chunk.stop
     endings.split_chunk(turn, chunk, cut, decision.why)
     token = ClaimToken(books.chunk_count, 1, books.epoch)

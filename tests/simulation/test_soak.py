@@ -38,3 +38,8 @@ def test_the_trouble_is_real() -> None:
     for how in ("completed", "superseded", "lapsed", "worker left"):
         assert ends[how] > 1, how
     assert met[ev.MessageRefused] == 0
+
+
+def test_idle_workers_do_not_take_a_fresh_claim_from_each_other_for_ever() -> None:
+    """Seed 1050 found two workers that split one unstarted claim back and forth without time passing."""
+    check(troubled_world(1050))
