@@ -13,10 +13,11 @@ from farm.engines.child import run_in_child_blocking
 ROOT = Path(__file__).resolve().parents[1]
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(autouse=True)
 def ordinary_signals() -> None:
-    """Started by nohup or in the background of a script, SIGHUP and SIGINT are ignored, and what the tests
-    start would inherit that; they are about the defaults."""
+    """Started by nohup or in the background of a script, or after a test that ran the command to its end in
+    this process, SIGHUP and SIGINT are ignored. What tests start would inherit that; they are about the
+    defaults."""
     for number, default in ((signal.SIGHUP, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, default)
