@@ -83,7 +83,8 @@ def figures(fleets: Sequence[str], seeds: int, fresh: int, processes: int) -> li
         processes=processes,
         on_done=_progress("fresh fleets"),
     )
-    cells = f"{', '.join(fleets)} x {len(conditions)} conditions, means of {seeds} seeds"
+    means = f"means of {seeds} seeds" if seeds > 1 else "seed 0"
+    cells = f"{', '.join(fleets)} x {len(conditions)} conditions, {means}"
     return [
         "### The published table",
         "",

@@ -82,7 +82,6 @@ def _split_point(claim: Busy, share: float, ready: float, rate: float, s: Situat
     begins, where the holder is now, where it was last seen."""
     holder_rate = s.rate(claim.worker)
     assert holder_rate is not None
-    eta = s.eta(claim)
     if claim.ahead or not claim.begun:
         here = soon = float(claim.start)
     else:
@@ -93,11 +92,25 @@ def _split_point(claim: Busy, share: float, ready: float, rate: float, s: Situat
         at = max(at, low)
         if not low <= at < claim.stop:
             continue
-        ends = ready + (claim.stop - at) / rate
-        holder_ends = eta - (claim.stop - at) / holder_rate
-        if max(ends, holder_ends) <= eta - GAIN_SECONDS:
+        if _gains(claim, at, ready, rate, s):
             return at
     return None
+
+
+def split_gains(claim: Busy, at: float, worker: str, situation: Situation) -> bool:
+    """Whether both ends come sooner than the holder's alone, if ``worker`` takes ``[at, stop)``."""
+    rate = situation.rate(worker)
+    ready = situation.now + situation.overhead_seconds(worker)
+    return rate is not None and _gains(claim, at, ready, rate, situation)
+
+
+def _gains(claim: Busy, at: float, ready: float, rate: float, s: Situation) -> bool:
+    holder_rate = s.rate(claim.worker)
+    assert holder_rate is not None
+    eta = s.eta(claim)
+    ends = ready + (claim.stop - at) / rate
+    holder_ends = eta - (claim.stop - at) / holder_rate
+    return max(ends, holder_ends) <= eta - GAIN_SECONDS
 
 
 def _duplicable(worker: str, s: Situation) -> list[Busy]:

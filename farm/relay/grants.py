@@ -12,7 +12,7 @@ from farm.policies.base import Ask, Policy
 from farm.policies.fair import Fair, Share
 from farm.policies.registry import TailRule
 from farm.policies.situation import Busy, Situation
-from farm.policies.tails import Duplicate, Split, late, split
+from farm.policies.tails import Duplicate, Split, late, split, split_gains
 from farm.relay import endings
 from farm.relay.books import HOLD, Books
 from farm.relay.ledger import ChunkRecord
@@ -50,9 +50,10 @@ def try_grant(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.Gr
         chunk = _oldest_duplicable(turn, worker)
         return None if chunk is None else _grant_duplicate(turn, worker, chunk, tail)
     rule = {"late": late, "split": split}.get(tail.kind)
-    decision = None if rule is None else rule(worker, situation(turn, policy))
+    sight = situation(turn, policy)
+    decision = None if rule is None else rule(worker, sight)
     if isinstance(decision, Split):
-        return _grant_split(turn, worker, decision)
+        return _grant_split(turn, worker, decision, sight)
     if isinstance(decision, Duplicate):
         chunk = books.chunks[decision.claim.chunk]
         if worker not in chunk.workers and not _shuns(turn, worker, chunk):
@@ -210,18 +211,17 @@ def _take_ahead(turn: Turn, worker: str) -> None:
             return
 
 
-def _grant_split(turn: Turn, worker: str, decision: Split) -> msg.Granted | None:
+def _grant_split(turn: Turn, worker: str, decision: Split, sight: Situation) -> msg.Granted | None:
     books = turn.books
     chunk = books.chunks[decision.claim.chunk]
     cut = _cut_at(books, decision.claim, decision.at)
     shunned = [books.grid.start(part) for part in _shunned(turn, worker)]
     if cut is None or any(cut <= part < chunk.stop for part in shunned):
         return None
-    if cut <= chunk.start and any(
-        not claim.ahead and turn.now - claim.granted_at < books.options.heartbeat_seconds
-        for claim in chunk.claims.values()
-    ):
-        return None  # just granted: two workers would take it from each other for ever
+    # The rule judged the frame it asked for; the cut may be far from that. A swap from which nobody gains
+    # would be made back and forth for ever; with a gain each time it ends.
+    if not split_gains(decision.claim, cut, worker, sight):
+        return None
     stop = chunk.stop
     endings.split_chunk(turn, chunk, cut, decision.why)
     token = ClaimToken(books.chunk_count, 1, books.epoch)

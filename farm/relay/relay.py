@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from farm import commands as cmd
 from farm import events as ev
 from farm import messages as msg
@@ -441,11 +443,11 @@ class Relay:
 
 def _within(progress: ev.ClaimProgress, claim: ClaimRecord) -> ev.ClaimProgress:
     """What a worker says of its position, held within its claim: it is only a report."""
-    position = min(max(progress.position, claim.start), claim.stop)
-    return ev.ClaimProgress(
-        token=progress.token,
-        position=position,
+    return msgspec.structs.replace(
+        progress,
+        position=min(max(progress.position, claim.start), claim.stop),
         rendered=max(progress.rendered, 0),
         decoded=max(progress.decoded, 0),
         delivered_bytes=max(progress.delivered_bytes, 0),
+        render_seconds=max(progress.render_seconds, 0.0),
     )

@@ -338,3 +338,12 @@ def test_the_stricter_of_two_limits_holds() -> None:
     run.claim("w1")
     run.wait(5)
     assert [event.how for event in run.saw(ev.ClaimEnded)] == ["timed out"]
+
+
+def test_speeds_are_learnt_from_heartbeats() -> None:
+    run = Run("w1", parts=2)
+    token = run.claim("w1").token
+    run.wait(4)
+    run.beat("w1", ev.ClaimProgress(token, 6, rendered=6, decoded=6, render_seconds=3.0))
+    assert run.books.speeds.of("w1").rate == pytest.approx(2.0)
+    assert run.books.speeds.of("w1").overhead_seconds == pytest.approx(1.0)
