@@ -14,11 +14,15 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NoReturn
+
+import msgspec
 
 from farm.errors import IdError
 
 _CANONICAL = re.compile(r"(?:0|[1-9][0-9]{0,17})\Z", re.ASCII)
-_TOKEN = re.compile(r"(c[^#@]*)#([^#@]*)@e([^#@]*)\Z")
+_TOKEN = re.compile(r"c(0|[1-9][0-9]{0,17})#([1-9][0-9]{0,17})@e([1-9][0-9]{0,17})\Z", re.ASCII)
+_LIKE_TOKEN = re.compile(r"(c[^#@]*)#([^#@]*)@e([^#@]*)\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +50,17 @@ class PartGrid:
     depend on who rendered it.
     """
 
-    __slots__ = ("cuts",)
+    __slots__ = ("_step", "cuts", "frames", "parts")
 
     def __init__(self, cuts: Sequence[int]) -> None:
         if len(cuts) < 2 or cuts[0] != 0 or any(a >= b for a, b in pairwise(cuts)):
             raise ValueError("cuts of a part grid start at 0, increase strictly and end at the frame count")
         self.cuts: tuple[int, ...] = tuple(cuts)
-
-    @property
-    def frames(self) -> int:
-        return self.cuts[-1]
-
-    @property
-    def parts(self) -> int:
-        return len(self.cuts) - 1
+        self.frames = self.cuts[-1]
+        self.parts = len(self.cuts) - 1
+        step = self.cuts[1]
+        regular = self.cuts[:-1] == tuple(range(0, self.frames, step))
+        self._step = step if regular else 0  # frames of each part but the last; 0: they differ
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PartGrid) and other.cuts == self.cuts
@@ -81,6 +82,8 @@ class PartGrid:
 
     def part_at(self, frame: int) -> int:
         """The part that holds ``frame``; ``frame == N`` gives the number of parts."""
+        if self._step and 0 <= frame < self.frames:
+            return frame // self._step
         return bisect_right(self.cuts, frame) - 1
 
     def parts_in(self, start: int, stop: int) -> Iterator[int]:
@@ -92,9 +95,10 @@ class PartGrid:
         one part, at most ``limit`` (a cut). A tie goes to the larger chunk (with that the
         published table also holds on a grid of 12: scheduling.md)."""
         first = self.part_at(start)
-        last = self.part_at(limit)
         wanted = start + frames
-        above = min(bisect_right(self.cuts, wanted), last)
+        if wanted <= self.cuts[first + 1]:
+            return self.cuts[first + 1]
+        above = min(bisect_right(self.cuts, wanted), self.part_at(limit))
         if above <= first + 1:
             return self.cuts[first + 1]
         low, high = self.cuts[above - 1], self.cuts[above]
@@ -124,8 +128,7 @@ def parse_chunk_id(received: object, count: int | None = None) -> int:
     return number
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimToken:
+class ClaimToken(msgspec.Struct, frozen=True, gc=False):
     """Names one claim: chunk, attempt (from 1) and the epoch of the relay that granted it, ``c12#3@e2``."""
 
     chunk: int
@@ -144,14 +147,23 @@ def parse_token(received: object, count: int | None = None) -> ClaimToken:
         raise IdError(received, "a claim token is text")
     match = _TOKEN.match(received)
     if match is None:
+        _refuse_token(received, count)
+    chunk = int(match[1])
+    if count is not None and chunk >= count:
+        parse_chunk_id(f"c{chunk}", count)
+    return ClaimToken(chunk, int(match[2]), int(match[3]))
+
+
+def _refuse_token(received: str, count: int | None) -> NoReturn:
+    """Say what is wrong with a text that is no token."""
+    match = _LIKE_TOKEN.match(received)
+    if match is None:
         parse_chunk_id(received, count)
         raise IdError(received, "a claim token looks like 'c12#3@e2'")
-    chunk = parse_chunk_id(match[1], count)
-    attempt = _decimal(match[2], received, "the attempt of a claim token is a number from 1")
-    epoch = _decimal(match[3], received, "the epoch of a claim token is a number from 1")
-    if attempt == 0 or epoch == 0:
-        raise IdError(received, "attempt and epoch of a claim token start at 1")
-    return ClaimToken(chunk, attempt, epoch)
+    parse_chunk_id(match[1], count)
+    for digits, which in ((match[2], "attempt"), (match[3], "epoch")):
+        _decimal(digits, received, f"the {which} of a claim token is a number from 1")
+    raise IdError(received, "attempt and epoch of a claim token start at 1")
 
 
 def _decimal(digits: str, received: str, reason: str) -> int:

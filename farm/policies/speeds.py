@@ -76,7 +76,10 @@ class Speeds:
 
     def learn(self, worker: str) -> Speed:
         """The record of ``worker``, to be told reports."""
-        return self.by_worker.setdefault(worker, Speed())
+        speed = self.by_worker.get(worker)
+        if speed is None:
+            speed = self.by_worker[worker] = Speed()
+        return speed
 
     def known(self, worker: str) -> bool:
         speed = self.by_worker.get(worker)

@@ -107,6 +107,8 @@ class Books:
 
     @property
     def available_count(self) -> int:
+        if not (self.blocked or self.silent):
+            return len(self.workers)
         return len(self.workers) - len(self.blocked.keys() | self.silent.keys())
 
     def expected(self, worker: str, now: float) -> bool:
@@ -141,14 +143,16 @@ class Books:
         return self.leases.get(text)
 
     def chunk_of(self, claim: ClaimRecord) -> ChunkRecord:
-        return self.chunks[claim.token.chunk]
+        return self.chunks[claim.chunk]
 
     def next_frame(self, claim: ClaimRecord, skipping: bool) -> int:
         """First frame of the claim's first uncredited part (``skipping``), or of the first one it has not
         delivered itself; the claim's stop if there is none."""
         if not skipping:
             return min(claim.own_next, claim.stop)
-        frame = max(claim.start, self.chunk_of(claim).next)
+        frame = max(claim.start, self.chunks[claim.chunk].next)
+        if frame >= claim.stop:
+            return claim.stop
         part = self.grid.part_at(frame)
         while frame < claim.stop and self.parts[part] != IN_FLIGHT:
             frame = self.grid.stop(part)

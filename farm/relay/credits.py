@@ -7,7 +7,7 @@ from farm import messages as msg
 from farm.errors import shorten
 from farm.frames import ClaimToken
 from farm.relay import endings
-from farm.relay.books import CREDITED, IN_FLIGHT, OPEN, Books
+from farm.relay.books import CREDITED, IN_FLIGHT, OPEN
 from farm.relay.identity import refuse
 from farm.relay.ledger import ClaimRecord
 from farm.relay.turn import Turn
@@ -20,8 +20,11 @@ def deliver(
     ClaimToken: zero frames, no fault). The store has checked the bytes; the counts are checked here."""
     books = turn.books
     grid = books.grid
-    token = claim.text if isinstance(claim, ClaimRecord) else str(claim)
-    start, stop = _granted(books, claim)
+    if isinstance(claim, ClaimRecord):  # splits made it smaller since; what lies beyond and comes may count
+        token, start, stop = claim.text, claim.start, claim.granted_stop
+    else:
+        token = str(claim)
+        start, stop = books.ended[token].start, books.ended[token].stop
     part = request.part
     if part is None or not 0 <= part < grid.parts or not start <= grid.start(part) < stop:
         reason = f"{token} covers frames [{start}, {stop})"
@@ -40,25 +43,16 @@ def deliver(
         reason = "this job reads from the start, and this part was not read so"
         return refuse(turn, worker, request, part, reason, "state")
     _credit(turn, worker, claim, part, request)
-    live = books.claim(token)
-    stop = live.stop if live is not None else stop
+    live = token in books.leases
+    stop = claim.stop if live else stop
     return msg.Delivered(
         token=token,
         part=part,
         frames=grid.size(part) if books.parts[part] == CREDITED else 0,  # a seam may have voided it at once
-        next=turn.next_frame(token) if live is not None else stop,
+        next=turn.next_frame(token) if live else stop,
         stop=stop,
-        live=live is not None,
+        live=live,
     )
-
-
-def _granted(books: Books, claim: ClaimRecord | ClaimToken) -> tuple[int, int]:
-    """The range a claim was granted. Splits made it smaller since, but what lies beyond and comes all the
-    same is credited if nobody else was faster."""
-    if isinstance(claim, ClaimRecord):
-        return claim.start, claim.granted_stop
-    ended = books.ended[str(claim)]
-    return ended.start, ended.stop
 
 
 def _credit(turn: Turn, worker: str, claim: ClaimRecord, part: int, request: msg.Deliver) -> None:
@@ -91,7 +85,8 @@ def _credit(turn: Turn, worker: str, claim: ClaimRecord, part: int, request: msg
     for other in others:
         if books.claim(other.text) is not None:
             turn.tell(other.worker, other.text)
-    endings.check_seam(turn, part)
+    if request.first_frame_crc is not None or request.next_frame_crc is not None:
+        endings.check_seam(turn, part)
 
 
 def _superseded(turn: Turn, worker: str, token: str, part: int, request: msg.Deliver) -> msg.Delivered:

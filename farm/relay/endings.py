@@ -14,7 +14,8 @@ def end_claim(turn: Turn, claim: ClaimRecord, how: ev.ClaimEnd, reason: str = ""
     books = turn.books
     chunk = books.chunk_of(claim)
     last_holder = len(chunk.claims) == 1
-    rest = list(books.uncredited_ranges(chunk.next, chunk.stop)) if last_holder else []
+    done = not last_holder or chunk.next >= chunk.stop
+    rest = [] if done else list(books.uncredited_ranges(chunk.next, chunk.stop))
     wasted = max(0, claim.rendered - claim.credited - claim.superseded)
     turn.emit(
         ev.ClaimEnded(token=claim.text, worker=claim.worker, how=how, reason=reason, wasted_frames=wasted)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from farm import events as ev
-from farm.frames import PartGrid, parse_token
+from farm.frames import ClaimToken, PartGrid, parse_token
 from farm.relay.ledger import (
     CREDITED,
     HOLD,
@@ -105,53 +105,60 @@ def _worker_forgiven(books: Books, at: float, event: ev.WorkerForgiven) -> None:
 
 
 def _claim_granted(books: Books, at: float, event: ev.ClaimGranted) -> None:
-    token = parse_token(event.token)
-    first, last = books.grid.part_at(event.start), books.grid.part_at(event.stop)
-    if not event.duplicate:
-        assert token.chunk == books.chunk_count and token.attempt == 1
-        books.open.take(event.start, event.stop)
-        books.parts[first:last] = bytes((IN_FLIGHT,)) * (last - first)
-        books.touched[first:last] = bytes((1,)) * (last - first)
-        books.in_flight_frames += event.stop - event.start
-        chunk = ChunkRecord(token.chunk, event.start, event.stop, event.start, last - first)
-        books.chunks[token.chunk] = chunk
-        books.duplicable[token.chunk] = chunk
-        books.chunk_count += 1
-    else:
+    text, name, start, stop = event.token, event.worker, event.start, event.stop
+    if event.duplicate:
+        token = parse_token(text)
         chunk = books.chunks[token.chunk]
+        chunk.attempts = token.attempt
         books.duplicates += 1
+    else:
+        chunk = _new_chunk(books, start, stop)
+        assert text == str(ClaimToken(chunk.number, 1, books.epoch))
+    worker = books.workers[name]
     claim = ClaimRecord(
-        token=token,
-        text=event.token,
-        worker=event.worker,
-        start=event.start,
-        stop=event.stop,
-        granted_stop=event.stop,
-        ahead=bool(books.workers[event.worker].claims),
+        chunk=chunk.number,
+        text=text,
+        worker=name,
+        start=start,
+        stop=stop,
+        granted_stop=stop,
         granted_at=at,
         renewed_at=at,
         moved_at=at,
         part_since=at,
-        own_next=event.start,
-        position=event.start,
+        own_next=start,
+        position=start,
     )
-    chunk.attempts = token.attempt
-    chunk.claims[event.token] = claim
-    chunk.workers.add(event.worker)
+    chunk.claims[text] = claim
+    chunk.workers.add(name)
     if len(chunk.claims) >= HOLD:
         del books.duplicable[chunk.number]
-    books.leases[event.token] = claim
-    if claim.ahead:
-        claim.was_ahead = True
-        books.ahead[event.token] = claim
-    books.silent.pop(event.worker, None)
-    books.idle.pop(event.worker, None)
-    worker = books.workers[event.worker]
-    worker.claims[event.token] = claim
-    worker.parked = False
-    books.parked.pop(event.worker, None)
+    books.leases[text] = claim
+    if worker.claims:
+        claim.ahead = claim.was_ahead = True
+        books.ahead[text] = claim
+    worker.claims[text] = claim
+    books.silent.pop(name, None)
+    books.idle.pop(name, None)
+    if worker.parked:
+        worker.parked = False
+        del books.parked[name]
     if books.first_grant_at is None:
         books.first_grant_at = at
+
+
+def _new_chunk(books: Books, start: int, stop: int) -> ChunkRecord:
+    """Move ``[start, stop)`` from open to in flight."""
+    first, last = books.grid.part_at(start), books.grid.part_at(stop)
+    books.open.take(start, stop)
+    books.parts[first:last] = bytes((IN_FLIGHT,)) * (last - first)
+    books.touched[first:last] = bytes((1,)) * (last - first)
+    books.in_flight_frames += stop - start
+    number = books.chunk_count
+    chunk = ChunkRecord(number, start, stop, start, last - first, attempts=1)
+    books.chunks[number] = books.duplicable[number] = chunk
+    books.chunk_count = number + 1
+    return chunk
 
 
 def _lease_renewed(books: Books, at: float, event: ev.LeaseRenewed) -> None:
@@ -181,9 +188,10 @@ def _report(books: Books, at: float, claim: ClaimRecord, rendered: int, seconds:
     if seconds <= claim.render_seconds or rendered < claim.reported:
         return
     claim.begun = True
+    speed = books.speeds.learn(claim.worker)
     if rendered > 0 and claim.reported == 0 and not claim.was_ahead:
-        books.speeds.learn(claim.worker).first_render(at - claim.granted_at - seconds)
-    books.speeds.learn(claim.worker).report(rendered - claim.reported, seconds - claim.render_seconds)
+        speed.first_render(at - claim.granted_at - seconds)
+    speed.report(rendered - claim.reported, seconds - claim.render_seconds)
     claim.reported = rendered
     claim.render_seconds = seconds
 
@@ -197,11 +205,13 @@ def _delivered(books: Books, at: float, claim: ClaimRecord, part: int, frames: i
     """What a delivery says of its claim, whether its frames count or not."""
     _renew(books, at, claim)
     claim.moved_at = at
-    stop = books.grid.stop(part)
+    start, stop = books.grid.start(part), books.grid.stop(part)
     claim.rendered = max(claim.rendered, claim.credited + claim.superseded + frames)
-    if books.grid.start(part) >= claim.own_next:  # deliveries may overtake one another
+    if start == claim.own_next:
+        claim.own_next = stop
+    elif start > claim.own_next:  # deliveries may overtake one another
         claim.delivered_ahead.add(part)
-    while (own_part := books.grid.part_at(claim.own_next)) in claim.delivered_ahead:
+    while claim.delivered_ahead and (own_part := books.grid.part_at(claim.own_next)) in claim.delivered_ahead:
         claim.delivered_ahead.remove(own_part)
         claim.own_next = books.grid.stop(own_part)
     if claim.position < stop:
@@ -214,7 +224,7 @@ def _claim_ended(books: Books, at: float, event: ev.ClaimEnded) -> None:
     books.ahead.pop(event.token, None)
     if event.how == "lapsed":
         books.lapsed_at.add(books.grid.part_at(books.next_frame(claim, skipping=True)))
-    chunk = books.chunks[claim.token.chunk]
+    chunk = books.chunks[claim.chunk]
     del chunk.claims[event.token]
     worker = books.workers.get(claim.worker)
     if worker is not None:
@@ -296,7 +306,9 @@ def _part_credited(books: Books, at: float, event: ev.PartCredited) -> None:
     if chunk is None:
         return
     chunk.uncredited -= 1
-    part = books.grid.part_at(chunk.next)
+    if books.grid.start(event.part) != chunk.next:
+        return
+    part = event.part
     while chunk.next < chunk.stop and books.parts[part] == CREDITED:
         chunk.next = books.grid.stop(part)
         part += 1

@@ -285,7 +285,7 @@ def _open_range(turn: Turn, worker: str) -> tuple[int, int] | None:
     """The first open range for this worker, as (start, limit). Parts it has failed are left to others, as
     long as there is another who is sure to take them."""
     books = turn.books
-    shunned = _shunned(turn, worker)
+    shunned = _shunned(turn, worker) if books.troubled else []
     for start, stop in books.open:
         for part in shunned:
             part_start = books.grid.start(part)

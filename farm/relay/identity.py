@@ -23,15 +23,14 @@ def own_claim(
     """What ``worker`` holds under ``token``: the live claim, or the bare token of a claim of its own that was
     completed or superseded (no fault: it may still deliver, for zero frames). Else the refusal."""
     books = turn.books
+    held = books.leases.get(token) if type(token) is str else None
+    if held is not None and held.worker == worker:
+        return held  # what equals a live token to the letter needs no parsing
     try:
         parsed = parse_token(token, books.chunk_count)
     except IdError as error:
         return refuse(turn, worker, request, token, error.reason)
-    text = str(parsed)
-    claim = books.claim(text)
-    if claim is not None and claim.worker == worker:
-        return claim
-    ended = books.ended.get(text)
+    ended = books.ended.get(str(parsed))
     own = ended is not None and ended.worker == worker and parsed.epoch == books.epoch
     if own and ended is not None and ended.how in ("completed", "superseded"):
         return parsed

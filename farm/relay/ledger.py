@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Final
 
-from farm.frames import ClaimToken
+from msgspec import Struct
 
 #: At most this many live claims on one chunk.
 HOLD: Final = 2
@@ -62,7 +61,8 @@ class OpenRanges:
         left to another worker: rare)."""
         outer_start, outer_stop = self._find(start)
         assert stop <= outer_stop, f"[{start}, {stop}) is not open"
-        before = list(takewhile(lambda first: first != outer_start, self._by_start))
+        first = next(iter(self._by_start)) == outer_start
+        before = [] if first else list(takewhile(lambda begins: begins != outer_start, self._by_start))
         self._drop(outer_start, outer_stop)
         self.frames -= stop - start
         for piece_start, piece_stop in ((stop, outer_stop), (outer_start, start)):
@@ -90,12 +90,11 @@ class OpenRanges:
         del self._by_stop[stop]
 
 
-@dataclass(slots=True)
-class ClaimRecord:
+class ClaimRecord(Struct, eq=False):
     """A live claim on ``[start, stop)`` of its chunk. Times are lease seconds."""
 
-    token: ClaimToken
-    text: str
+    chunk: int  #: its number
+    text: str  #: the token
     worker: str
     start: int
     stop: int
@@ -116,11 +115,10 @@ class ClaimRecord:
     begun: bool = False  #: a report said that frames of it are worked on
     render_seconds: float = 0.0  #: spent rendering, as of the last report
     reported: int = 0  #: frames rendered, as of that report
-    delivered_ahead: set[int] = field(default_factory=set)  #: parts it delivered after ``own_next``
+    delivered_ahead: set[int] = set()  #: parts it delivered after ``own_next``
 
 
-@dataclass(slots=True)
-class ChunkRecord:
+class ChunkRecord(Struct, eq=False):
     """A chunk in flight: it has 1 to HOLD live claims."""
 
     number: int
@@ -129,25 +127,23 @@ class ChunkRecord:
     next: int  #: first frame of its first uncredited part; == stop when all are credited
     uncredited: int  #: parts
     attempts: int = 0
-    claims: dict[str, ClaimRecord] = field(default_factory=dict)  #: by token text, in claim order
-    workers: set[str] = field(default_factory=set)  #: everyone who ever held it
+    claims: dict[str, ClaimRecord] = {}  #: by token text, in claim order
+    workers: set[str] = set()  #: everyone who ever held it
 
 
-@dataclass(slots=True)
-class WorkerRecord:
+class WorkerRecord(Struct, eq=False):
     """A worker that joined and has not left."""
 
     name: str
     overhead_seconds: float = 0.0
     fps_cap: float | None = None
-    claims: dict[str, ClaimRecord] = field(default_factory=dict)
+    claims: dict[str, ClaimRecord] = {}
     parked: bool = False
     failures_in_row: int = 0
     blocked_until: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EndedClaim:
+class EndedClaim(Struct, frozen=True, gc=False):
     """What is remembered of a claim that is over, to tell its worker why."""
 
     worker: str

@@ -14,7 +14,8 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 import msgspec
 
@@ -35,7 +36,7 @@ from farm.relay.turn import Outcome, Turn
 from farm.relay.watch import check_leases, check_progress
 
 #: Events after which a parked worker can't be better off than before.
-_QUIET = (ev.LeaseRenewed, ev.ClaimRefused, ev.MessageRefused, ev.WorkerParked, ev.PartSuperseded)
+_QUIET = frozenset((ev.LeaseRenewed, ev.ClaimRefused, ev.MessageRefused, ev.WorkerParked, ev.PartSuperseded))
 
 
 class Relay:
@@ -115,17 +116,21 @@ class Relay:
         """A message from the connection of ``worker``."""
         if isinstance(request, msg.Join):
             return self._join(worker, request, now)
-        answers = self._answers.setdefault(worker, Answers())
-        repeated = answers.repeated(request.seq)
-        if repeated is not None:
-            return Outcome(repeated)
+        seq = request.seq
+        answers = self._answers.get(worker)
+        if answers is None:
+            answers = self._answers[worker] = Answers()
+        if seq is not None:
+            repeated = answers.repeated(seq)
+            if repeated is not None:
+                return Outcome(repeated)
         turn = self._turn(now)
         if worker not in self.books.workers:
             del self._answers[worker]
             answer: msg.AnyAnswer = refuse(turn, worker, request, worker, "join first", "state")
-            return turn.outcome(numbered(answer, request.seq))
-        answer = self._answer(turn, worker, request)
-        return self._finish(turn, answers.keep(request.seq, answer))
+            return turn.outcome(numbered(answer, seq))
+        answer = _ANSWER[type(request)](self, turn, worker, request)
+        return self._finish(turn, answers.keep(seq, answer))
 
     def gone(self, worker: str, reason: str, sure: bool, now: float) -> Outcome:
         """The engine lost a worker. Not ``sure``: only said, the lapse timer decides."""
@@ -196,33 +201,6 @@ class Relay:
 
     # --- requests ----------------------------------------------------------------------------------------
 
-    def _answer(self, turn: Turn, worker: str, request: msg.AnyRequest) -> msg.AnyAnswer:
-        match request:
-            case msg.Claim():
-                return self._claim(turn, worker, request)
-            case msg.Heartbeat():
-                return self._heartbeat(turn, worker, request)
-            case msg.Deliver():
-                claim = own_claim(turn, worker, request, request.token)
-                if isinstance(claim, msg.NotClaimant | msg.Refused):
-                    return claim
-                return deliver(turn, worker, claim, request)
-            case msg.Complete():
-                return self._complete(turn, worker, request)
-            case msg.Fail():
-                return self._fail(turn, worker, request)
-            case msg.Release():
-                return self._release(turn, worker, request)
-            case msg.Offer():
-                return self._offer(turn, worker, request)
-            case msg.Leave():
-                for claim in list(self.books.workers[worker].claims.values()):
-                    endings.end_claim(turn, claim, "released", "its worker left")
-                turn.emit(ev.WorkerLeft(worker=worker, reason=request.reason or "said good-bye", lost=False))
-                return msg.Bye()
-            case msg.Join():  # pragma: no cover - handled before
-                raise AssertionError("a join has its own way in")
-
     def _join(self, worker: str, request: msg.Join, now: float) -> Outcome:
         turn = self._turn(now)
         books = self.books
@@ -271,6 +249,18 @@ class Relay:
             reason = f"you hold {', '.join(held)}: complete or release it first"
             return refuse(turn, worker, request, worker, reason, "state")
         return grant(turn, worker, self._policy, self._tail)
+
+    def _deliver(self, turn: Turn, worker: str, request: msg.Deliver) -> msg.AnyAnswer:
+        claim = own_claim(turn, worker, request, request.token)
+        if isinstance(claim, ClaimRecord | ClaimToken):
+            return deliver(turn, worker, claim, request)
+        return claim
+
+    def _leave(self, turn: Turn, worker: str, request: msg.Leave) -> msg.AnyAnswer:
+        for claim in list(self.books.workers[worker].claims.values()):
+            endings.end_claim(turn, claim, "released", "its worker left")
+        turn.emit(ev.WorkerLeft(worker=worker, reason=request.reason or "said good-bye", lost=False))
+        return msg.Bye()
 
     def _offer(self, turn: Turn, worker: str, request: msg.Offer) -> msg.AnyAnswer:
         books = self.books
@@ -342,11 +332,12 @@ class Relay:
     # --- turns -------------------------------------------------------------------------------------------
 
     def _turn(self, now: float) -> Turn:
-        return Turn(self.books, now, skipping=self._tail.from_ == "frontier")
+        return Turn(self.books, now, self._skipping)
 
     def _read_options(self, options: ev.RelayOptions) -> None:
         self._policy = parse_policy(options.policy)
         self._tail = parse_tail(options.tail)
+        self._skipping = self._tail.from_ == "frontier"
 
     def _fault_of(self, options: ev.RelayOptions) -> str | None:
         """Why these options can't be worked with, in one sentence."""
@@ -372,10 +363,12 @@ class Relay:
         books = self.books
         if self._tail.kind == "split" and not time_passed and turn.events:
             self._wake_parked(turn, at_most=1)  # a report may change what is expected of whom
-        if time_passed or any(not isinstance(event, _QUIET) for event in turn.events):
-            endings.set_aside_exhausted(turn)
-            self._wake_parked(turn)
-            if books.grid.frames and not books.work_left and not books.finished and books.epoch:
+        if time_passed or _stirs(turn.events):
+            if books.troubled:
+                endings.set_aside_exhausted(turn)
+            if books.parked:
+                self._wake_parked(turn)
+            if not books.work_left and books.grid.frames and not books.finished and books.epoch:
                 started, ended = books.first_grant_at, books.last_credit_at
                 makespan = ended - started if started is not None and ended is not None else 0.0
                 makespan -= books.paused_seconds
@@ -439,6 +432,26 @@ class Relay:
             endings.end_claim(turn, claim, "worker left", reason)
         turn.emit(ev.WorkerLeft(worker=worker.name, reason=reason, lost=True))
         self._answers.pop(worker.name, None)
+
+
+_ANSWER: Final[dict[type, Callable[[Relay, Turn, str, Any], msg.AnyAnswer]]] = {
+    msg.Claim: Relay._claim,
+    msg.Heartbeat: Relay._heartbeat,
+    msg.Deliver: Relay._deliver,
+    msg.Complete: Relay._complete,
+    msg.Fail: Relay._fail,
+    msg.Release: Relay._release,
+    msg.Offer: Relay._offer,
+    msg.Leave: Relay._leave,
+}
+
+
+def _stirs(events: list[ev.AnyEvent]) -> bool:
+    """Whether a parked worker may be better off for one of ``events``."""
+    for event in events:
+        if type(event) not in _QUIET:
+            return True
+    return False
 
 
 def _within(progress: ev.ClaimProgress, claim: ClaimRecord) -> ev.ClaimProgress:

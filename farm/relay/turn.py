@@ -6,7 +6,7 @@ ones before it. Nothing of a turn may leave the process before its events are du
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct
 
 from farm import events as ev
 from farm import messages as msg
@@ -14,8 +14,7 @@ from farm.policies.situation import Situation
 from farm.relay.books import Books
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True, gc=False):
     """What came of a stimulus. ``pushes`` are for other workers, or for the same one later on."""
 
     answer: msg.AnyAnswer | None = None
@@ -24,13 +23,12 @@ class Outcome:
     refusal: str | None = None  #: why a command was not carried out
 
 
-@dataclass(slots=True)
-class Turn:
+class Turn(Struct, eq=False):
     books: Books
     now: float
     skipping: bool  #: whether holders skip what others delivered (all tails but ``from=start``)
-    events: list[ev.AnyEvent] = field(default_factory=list)
-    pushes: list[tuple[str, msg.AnyAnswer]] = field(default_factory=list)
+    events: list[ev.AnyEvent] = []
+    pushes: list[tuple[str, msg.AnyAnswer]] = []
     situation: Situation | None = None  #: as of ``situation_at`` events; made when a decision needs it
     situation_at: int = -1
 
