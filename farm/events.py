@@ -36,8 +36,10 @@ def _tag(name: str) -> str:
     return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=_tag, omit_defaults=True):
-    """Base of all events."""
+class Event(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=_tag, omit_defaults=True, gc=False
+):
+    """Base of all events. ``gc=False``: a tree of plain data has no cycles, and a run has millions."""
 
 
 class RelayOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,7 +235,7 @@ class ClaimGranted(Event, frozen=True, kw_only=True):
     why: str = ""  #: the decision in words
 
 
-class ClaimProgress(msgspec.Struct, frozen=True, omit_defaults=True):
+class ClaimProgress(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What a heartbeat says of one claim. Counts are since the claim's grant and never go down."""
 
     token: str

@@ -21,7 +21,9 @@ from farm.events import ClaimProgress
 WIRE_VERSION = 1
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=True, omit_defaults=True):
+class Message(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=True, omit_defaults=True, gc=False
+):
     """Base of all messages."""
 
 
@@ -150,7 +152,7 @@ class Finished(Answer, frozen=True, kw_only=True):
     why: str = ""
 
 
-class ClaimState(msgspec.Struct, frozen=True, omit_defaults=True):
+class ClaimState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Where a claim stands, in an answer to a heartbeat."""
 
     token: str

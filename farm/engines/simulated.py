@@ -162,10 +162,9 @@ class Simulation:
 
     def run(self) -> None:
         """To the end."""
-        agenda = self._agenda
         while not self.ended:
-            if not agenda.step():
-                self._close(None)
+            self._agenda.run()
+            self._close(None)
 
     def command(self, command: cmd.AnyCommand) -> str | None:
         """What an operator asks, at this moment. None: done; else why not."""
@@ -211,18 +210,21 @@ class Simulation:
 
     def _note(self, outcome: Outcome) -> None:
         """Write down what happened, and plan what may follow from it."""
-        self.stimuli += 1
-        if self.stimuli % STIMULI_AT_ONCE_MAX == 0:
+        self.stimuli = stimuli = self.stimuli + 1
+        if stimuli % STIMULI_AT_ONCE_MAX == 0:
             self._check_time_passes()
         books = self.books
-        if outcome.events:
+        events = outcome.events
+        if events:
             self._changed_at = self._agenda.now
             if self._logging:
-                self._log(outcome.events)
-        if self._validate_every and self.stimuli % self._validate_every == 0:
+                self._log(events)
+        if self._validate_every and stimuli % self._validate_every == 0:
             validate(books)
         if self._tick_at == inf or books.parked:
             self._plan_tick()
+        if not events:
+            return
         if books.finished and not self._closing:
             self._closing = True
             self._agenda.add(self._agenda.now + LEAVE_SECONDS, self._close)
@@ -360,7 +362,7 @@ class Simulation:
         """See off whoever is left, and end."""
         if self.ended:
             return
-        self.ended = True
+        self.ended = self._agenda.over = True
         for worker in self.workers.values():
             worker.settle()
         books = self.books

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from farm import events as ev
 from farm.frames import PartGrid
 from farm.policies.speeds import Speeds
-from farm.relay.fold import HANDLERS
+from farm.relay.fold import handler_of
 from farm.relay.ledger import (
     CREDITED as CREDITED,
 )
@@ -180,6 +180,6 @@ class Books:
     def apply(self, at: float, event: ev.AnyEvent) -> None:
         """Fold one event that happened at lease time ``at``. Events that concern only the console, the job's
         phases or refusals change nothing but counters."""
-        handler = HANDLERS.get(type(event))
+        handler = handler_of(type(event))
         if handler is not None:
             handler(self, at, event)

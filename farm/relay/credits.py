@@ -7,9 +7,9 @@ from farm import messages as msg
 from farm.errors import shorten
 from farm.frames import ClaimToken
 from farm.relay import endings
-from farm.relay.books import CREDITED, IN_FLIGHT, OPEN
+from farm.relay.books import CREDITED, IN_FLIGHT
 from farm.relay.identity import refuse
-from farm.relay.ledger import ClaimRecord
+from farm.relay.ledger import WANTED, ClaimRecord
 from farm.relay.turn import Turn
 
 
@@ -20,47 +20,54 @@ def deliver(
     ClaimToken: zero frames, no fault). The store has checked the bytes; the counts are checked here."""
     books = turn.books
     grid = books.grid
-    if isinstance(claim, ClaimRecord):  # splits made it smaller since; what lies beyond and comes may count
+    cuts = grid.cuts
+    if type(claim) is ClaimRecord:  # splits made it smaller since; what lies beyond and comes may count
+        held: ClaimRecord | None = claim
         token, start, stop = claim.text, claim.start, claim.granted_stop
     else:
+        held = None
         token = str(claim)
         start, stop = books.ended[token].start, books.ended[token].stop
     part = request.part
-    if part is None or not 0 <= part < grid.parts or not start <= grid.start(part) < stop:
+    if part is None or not 0 <= part < grid.parts or not start <= cuts[part] < stop:
         reason = f"{token} covers frames [{start}, {stop})"
         shown = f"part {shorten(part)}"
         turn.emit(ev.MessageRefused(worker=worker, asked="deliver", received=shown, reason=reason))
         return msg.Refused(received=shown, reason=reason)
-    if isinstance(claim, ClaimRecord) and request.frames + request.lost_frames != grid.size(part):
-        message = f"{request.frames} frames came back where the plan has {grid.size(part)}"
-        endings.fail_part(turn, claim, part, "count", message)
-        endings.end_claim(turn, claim, "failed", message)
+    size = cuts[part + 1] - cuts[part]
+    if held is not None and request.frames + request.lost_frames != size:
+        message = f"{request.frames} frames came back where the plan has {size}"
+        endings.fail_part(turn, held, part, "count", message)
+        endings.end_claim(turn, held, "failed", message)
         endings.block_if_failing(turn, worker)
         return msg.Ended(token=token)
-    if isinstance(claim, ClaimToken) or books.parts[part] not in (OPEN, IN_FLIGHT):
+    if held is None or books.parts[part] not in WANTED:
         return _superseded(turn, worker, token, part, request)
     if books.linear and not request.linear:
         reason = "this job reads from the start, and this part was not read so"
         return refuse(turn, worker, request, part, reason, "state")
-    _credit(turn, worker, claim, part, request)
+    _credit(turn, worker, held, part, size, request)
     live = token in books.leases
-    stop = claim.stop if live else stop
+    stop = held.stop if live else stop
     return msg.Delivered(
         token=token,
         part=part,
-        frames=grid.size(part) if books.parts[part] == CREDITED else 0,  # a seam may have voided it at once
+        frames=size if books.parts[part] == CREDITED else 0,  # a seam may have voided it at once
         next=turn.next_frame(token) if live else stop,
         stop=stop,
         live=live,
     )
 
 
-def _credit(turn: Turn, worker: str, claim: ClaimRecord, part: int, request: msg.Deliver) -> None:
+def _credit(
+    turn: Turn, worker: str, claim: ClaimRecord, part: int, size: int, request: msg.Deliver
+) -> None:
     books = turn.books
-    chunk = books.chunk_of(claim)
-    elsewhere = books.grid.start(part) >= claim.stop
+    chunk = books.chunks[claim.chunk]
+    start = books.grid.cuts[part]
+    elsewhere = start >= claim.stop
     if elsewhere:
-        found = books.chunk_at(books.grid.start(part)) if books.parts[part] == IN_FLIGHT else None
+        found = books.chunk_at(start) if books.parts[part] == IN_FLIGHT else None
         chunk = found or chunk
     turn.emit(
         ev.PartCredited(
@@ -68,7 +75,7 @@ def _credit(turn: Turn, worker: str, claim: ClaimRecord, part: int, request: msg
             chunk=chunk.number if elsewhere else None,
             claim_rendered=request.claim_rendered,
             claim_seconds=request.claim_seconds,
-            frames=books.grid.size(part),
+            frames=size,
             token=claim.text,
             worker=worker,
             file=request.file,
@@ -80,7 +87,8 @@ def _credit(turn: Turn, worker: str, claim: ClaimRecord, part: int, request: msg
             lost_frames=request.lost_frames,
         )
     )
-    others = [other for other in chunk.claims.values() if other is not claim]
+    alone = len(chunk.claims) == 1 and not elsewhere
+    others = [] if alone else [other for other in chunk.claims.values() if other is not claim]
     endings.end_finished_claims(turn, chunk, claim)
     for other in others:
         if books.claim(other.text) is not None:

@@ -12,13 +12,13 @@ from farm.relay.turn import Turn
 def end_claim(turn: Turn, claim: ClaimRecord, how: ev.ClaimEnd, reason: str = "") -> None:
     """End one live claim. If it was its chunk's last, the rest reopens at the head of the queue."""
     books = turn.books
-    chunk = books.chunk_of(claim)
+    chunk = books.chunks[claim.chunk]
     last_holder = len(chunk.claims) == 1
     done = not last_holder or chunk.next >= chunk.stop
     rest = [] if done else list(books.uncredited_ranges(chunk.next, chunk.stop))
-    wasted = max(0, claim.rendered - claim.credited - claim.superseded)
+    wasted = claim.rendered - claim.credited - claim.superseded
     turn.emit(
-        ev.ClaimEnded(token=claim.text, worker=claim.worker, how=how, reason=reason, wasted_frames=wasted)
+        ev.ClaimEnded(token=claim.text, worker=claim.worker, how=how, reason=reason, wasted_frames=max(0, wasted))
     )
     for start, stop in rest:
         turn.emit(ev.RangeReopened(start=start, stop=stop, chunk=chunk.number))
@@ -34,7 +34,7 @@ def end_finished_claims(turn: Turn, chunk: ChunkRecord, delivered: ClaimRecord) 
     is completed, another one is superseded, which is no fault of its worker."""
     books = turn.books
     for claim in list(chunk.claims.values()):
-        if books.next_frame(claim, skipping=True) < claim.stop:
+        if chunk.next < claim.stop and books.next_frame(claim, True) < claim.stop:
             continue
         if claim is delivered:
             end_claim(turn, claim, "completed")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from farm import events as ev
-from farm.frames import ClaimToken, PartGrid, parse_token
+from farm.frames import PartGrid, parse_token
 from farm.relay.ledger import (
     CREDITED,
     HOLD,
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 #: Ended claims that are remembered by name; older ones are refused all the same, with less of a story.
 _ENDED_MAX: Final = 4096
+
+_LAPSES: Final = ("lapsed", "stalled", "timed out")
+_IN_FLIGHT: Final = bytes((IN_FLIGHT,))
+_TOUCHED: Final = bytes((1,))
 
 
 def _run_opened(books: Books, at: float, event: ev.RunOpened) -> None:
@@ -113,7 +117,7 @@ def _claim_granted(books: Books, at: float, event: ev.ClaimGranted) -> None:
         books.duplicates += 1
     else:
         chunk = _new_chunk(books, start, stop)
-        assert text == str(ClaimToken(chunk.number, 1, books.epoch))
+        assert text == f"c{chunk.number}#1@e{books.epoch}", f"{text} is not the next claim"
     worker = books.workers[name]
     claim = ClaimRecord(
         chunk=chunk.number,
@@ -130,7 +134,7 @@ def _claim_granted(books: Books, at: float, event: ev.ClaimGranted) -> None:
         position=start,
     )
     chunk.claims[text] = claim
-    chunk.workers.add(name)
+    chunk.workers += (name,)
     if len(chunk.claims) >= HOLD:
         del books.duplicable[chunk.number]
     books.leases[text] = claim
@@ -149,10 +153,12 @@ def _claim_granted(books: Books, at: float, event: ev.ClaimGranted) -> None:
 
 def _new_chunk(books: Books, start: int, stop: int) -> ChunkRecord:
     """Move ``[start, stop)`` from open to in flight."""
-    first, last = books.grid.part_at(start), books.grid.part_at(stop)
+    grid = books.grid
+    first = grid.part_at(start)
+    last = first + 1 if grid.cuts[first + 1] == stop else grid.part_at(stop)
     books.open.take(start, stop)
-    books.parts[first:last] = bytes((IN_FLIGHT,)) * (last - first)
-    books.touched[first:last] = bytes((1,)) * (last - first)
+    books.parts[first:last] = _IN_FLIGHT * (last - first)
+    books.touched[first:last] = _TOUCHED * (last - first)
     books.in_flight_frames += stop - start
     number = books.chunk_count
     chunk = ChunkRecord(number, start, stop, start, last - first, attempts=1)
@@ -166,7 +172,8 @@ def _lease_renewed(books: Books, at: float, event: ev.LeaseRenewed) -> None:
         claim = books.leases.get(progress.token)
         if claim is None:
             continue
-        _renew(books, at, claim)
+        claim.renewed_at = at
+        books.leases.move_to_end(claim.text)
         moved = (
             progress.rendered > claim.rendered
             or progress.decoded > claim.decoded
@@ -174,10 +181,11 @@ def _lease_renewed(books: Books, at: float, event: ev.LeaseRenewed) -> None:
         )
         if moved:
             claim.moved_at = at
-        if books.grid.part_at(progress.position) > books.grid.part_at(claim.position):
-            claim.part_since = at
+        if progress.position > claim.position:
+            if books.grid.part_at(progress.position) > books.grid.part_at(claim.position):
+                claim.part_since = at
+            claim.position = progress.position
         _report(books, at, claim, progress.rendered, progress.render_seconds)
-        claim.position = max(claim.position, progress.position)
         claim.rendered = max(claim.rendered, progress.rendered)
         claim.decoded = max(claim.decoded, progress.decoded)
         claim.delivered_bytes = max(claim.delivered_bytes, progress.delivered_bytes)
@@ -196,23 +204,20 @@ def _report(books: Books, at: float, claim: ClaimRecord, rendered: int, seconds:
     claim.render_seconds = seconds
 
 
-def _renew(books: Books, at: float, claim: ClaimRecord) -> None:
-    claim.renewed_at = at
-    books.leases.move_to_end(claim.text)
-
-
 def _delivered(books: Books, at: float, claim: ClaimRecord, part: int, frames: int) -> None:
     """What a delivery says of its claim, whether its frames count or not."""
-    _renew(books, at, claim)
-    claim.moved_at = at
-    start, stop = books.grid.start(part), books.grid.stop(part)
-    claim.rendered = max(claim.rendered, claim.credited + claim.superseded + frames)
+    claim.renewed_at = claim.moved_at = at
+    books.leases.move_to_end(claim.text)
+    start, stop = books.grid.cuts[part], books.grid.cuts[part + 1]
+    delivered = claim.credited + claim.superseded + frames
+    if claim.rendered < delivered:
+        claim.rendered = delivered
     if start == claim.own_next:
         claim.own_next = stop
     elif start > claim.own_next:  # deliveries may overtake one another
-        claim.delivered_ahead.add(part)
+        claim.delivered_ahead |= {part}
     while claim.delivered_ahead and (own_part := books.grid.part_at(claim.own_next)) in claim.delivered_ahead:
-        claim.delivered_ahead.remove(own_part)
+        claim.delivered_ahead -= {own_part}
         claim.own_next = books.grid.stop(own_part)
     if claim.position < stop:
         claim.position = stop
@@ -220,35 +225,35 @@ def _delivered(books: Books, at: float, claim: ClaimRecord, part: int, frames: i
 
 
 def _claim_ended(books: Books, at: float, event: ev.ClaimEnded) -> None:
-    claim = books.leases.pop(event.token)
-    books.ahead.pop(event.token, None)
-    if event.how == "lapsed":
-        books.lapsed_at.add(books.grid.part_at(books.next_frame(claim, skipping=True)))
+    text, how = event.token, event.how
+    claim = books.leases.pop(text)
+    if claim.ahead:
+        del books.ahead[text]
     chunk = books.chunks[claim.chunk]
-    del chunk.claims[event.token]
-    worker = books.workers.get(claim.worker)
-    if worker is not None:
-        worker.claims.pop(event.token, None)
-        worker.failures_in_row += event.how == "failed"
+    if how == "lapsed":
+        books.lapsed_at.add(books.grid.part_at(books.next_frame(claim, skipping=True)))
+        books.silent[claim.worker] = None
+    elif how == "failed":
+        books.workers[claim.worker].failures_in_row += 1
+    del chunk.claims[text]
+    worker = books.workers[claim.worker]
+    del worker.claims[text]
+    if worker.claims:
         for behind in worker.claims.values():
             _becomes_active(books, at, behind)
-        if not worker.claims:
-            books.idle[claim.worker] = at
-        if event.how == "lapsed":
-            books.silent[claim.worker] = None
+    else:
+        books.idle[claim.worker] = at
     if chunk.claims:
         books.duplicable[chunk.number] = chunk
         books.duplicable.move_to_end(chunk.number, last=False)
     else:
         books.duplicable.pop(chunk.number, None)
         del books.chunks[chunk.number]
-    books.ended[event.token] = EndedClaim(
-        claim.worker, event.how, event.reason, claim.start, claim.granted_stop
-    )
+    books.ended[text] = EndedClaim(claim.worker, how, event.reason, claim.start, claim.granted_stop)
     if len(books.ended) > _ENDED_MAX:
         books.ended.popitem(last=False)
     books.wasted_frames += event.wasted_frames
-    books.lapses += event.how in ("lapsed", "stalled", "timed out")
+    books.lapses += how in _LAPSES
 
 
 def _becomes_active(books: Books, at: float, claim: ClaimRecord) -> None:
@@ -282,36 +287,38 @@ def _reopen_parts(books: Books, start: int, stop: int) -> None:
 
 
 def _part_credited(books: Books, at: float, event: ev.PartCredited) -> None:
-    size = books.grid.size(event.part)
+    part = event.part
+    parts, cuts = books.parts, books.grid.cuts
+    start, stop = cuts[part], cuts[part + 1]
+    size = stop - start
+    claim = books.leases[event.token]
     chunk = None
-    if books.parts[event.part] == OPEN:  # beyond the stop of a claim that was split, and nobody's since
-        books.open.take(books.grid.start(event.part), books.grid.stop(event.part))
+    if parts[part] == OPEN:  # beyond the stop of a claim that was split, and nobody's since
+        books.open.take(start, stop)
     else:
-        chunk = books.chunk_of(books.leases[event.token])
-        if event.chunk is not None:
-            chunk = books.chunks[event.chunk]
+        chunk = books.chunks[claim.chunk if event.chunk is None else event.chunk]
         books.in_flight_frames -= size
-    books.parts[event.part] = CREDITED
-    books.credits[event.part] = event
-    _out_of_trouble(books, event.part)
+    parts[part] = CREDITED
+    books.credits[part] = event
+    if books.troubled or books.lapsed_at:
+        _out_of_trouble(books, part)
     books.credited_frames += size
     books.last_credit_at = at
-    claim = books.leases[event.token]
-    _delivered(books, at, claim, event.part, size)
+    _delivered(books, at, claim, part, size)
     _report(books, at, claim, event.claim_rendered, event.claim_seconds)
     claim.credited += size
     worker = books.workers.get(event.worker)
-    if worker is not None:
+    if worker is not None and worker.failures_in_row:
         worker.failures_in_row = 0
     if chunk is None:
         return
     chunk.uncredited -= 1
-    if books.grid.start(event.part) != chunk.next:
+    if start != chunk.next:
         return
-    part = event.part
-    while chunk.next < chunk.stop and books.parts[part] == CREDITED:
-        chunk.next = books.grid.stop(part)
+    while stop < chunk.stop and parts[part + 1] == CREDITED:
         part += 1
+        stop = cuts[part + 1]
+    chunk.next = stop
 
 
 def _part_superseded(books: Books, at: float, event: ev.PartSuperseded) -> None:
@@ -417,3 +424,5 @@ HANDLERS: Final[dict[type, Callable[[Books, float, Any], None]]] = {
     ev.ClaimRefused: _claim_refused,
     ev.MessageRefused: _message_refused,
 }
+#: What folds an event of a type, or None.
+handler_of: Final = HANDLERS.get

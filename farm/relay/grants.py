@@ -24,7 +24,7 @@ def grant(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.Grante
     books = turn.books
     if books.draining:
         return msg.Finished(why="the run is stopping")
-    if not books.work_left:
+    if not (books.open.frames or books.chunks):
         return msg.Finished(why="all work is done")
     granted = try_grant(turn, worker, policy, tail)
     if granted is not None:
@@ -253,10 +253,10 @@ def _grant_duplicate(
 
 
 def _emit_grant(
-    turn: Turn, worker: str, token: ClaimToken, start: int, stop: int, why: str, *, duplicate: bool = False
+    turn: Turn, worker: str, token: ClaimToken, start: int, stop: int, why: str, duplicate: bool = False
 ) -> msg.Granted:
     books = turn.books
-    reopened = not duplicate and bool(books.touched[books.grid.part_at(start)])
+    reopened = not duplicate and books.touched[books.grid.part_at(start)] == 1
     lease_seconds = books.options.lease_seconds
     text = str(token)
     turn.emit(
@@ -275,7 +275,7 @@ def _emit_grant(
         token=text,
         start=start,
         stop=stop,
-        next=turn.next_frame(text),
+        next=turn.next_frame(text) if duplicate else start,
         lease_seconds=lease_seconds,
         linear=books.linear,
     )
@@ -285,7 +285,9 @@ def _open_range(turn: Turn, worker: str) -> tuple[int, int] | None:
     """The first open range for this worker, as (start, limit). Parts it has failed are left to others, as
     long as there is another who is sure to take them."""
     books = turn.books
-    shunned = _shunned(turn, worker) if books.troubled else []
+    if not books.troubled:
+        return next(iter(books.open), None)
+    shunned = _shunned(turn, worker)
     for start, stop in books.open:
         for part in shunned:
             part_start = books.grid.start(part)

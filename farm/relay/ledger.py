@@ -7,9 +7,7 @@ Only ``books.py`` changes them, and only while it folds an event.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator
-from itertools import takewhile
 from typing import Final
 
 from msgspec import Struct
@@ -22,17 +20,22 @@ OPEN: Final = 0
 IN_FLIGHT: Final = 1
 CREDITED: Final = 2
 SET_ASIDE: Final = 3
+#: Where a part is whose delivery counts.
+WANTED: Final = (OPEN, IN_FLIGHT)
 
 
 class OpenRanges:
     """Open ranges in the order they are to be given out. Boundary maps find a range's neighbours without a
-    scan, so joining is O(1). An OrderedDict, since a plain dict used as a queue is quadratic (scheduling.md).
+    scan, so joining is O(1).
+
+    The head of the queue is the *end* of the dict: there a plain dict takes and puts in O(1), while one used
+    as a queue from its front is quadratic (scheduling.md).
     """
 
     __slots__ = ("_by_start", "_by_stop", "frames")
 
     def __init__(self) -> None:
-        self._by_start: OrderedDict[int, int] = OrderedDict()
+        self._by_start: dict[int, int] = {}
         self._by_stop: dict[int, int] = {}
         self.frames = 0
 
@@ -40,54 +43,43 @@ class OpenRanges:
         return len(self._by_start)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        return iter(self._by_start.items())
+        return reversed(self._by_start.items())
 
     def put_first(self, start: int, stop: int) -> None:
         """Open ``[start, stop)``, joined with open neighbours, at the head of the queue."""
         self.frames += stop - start
-        left = self._by_stop.get(start)
+        left = self._by_stop.pop(start, None)
         if left is not None:
-            self._drop(left, start)
+            del self._by_start[left]
             start = left
-        right = self._by_start.get(stop)
+        right = self._by_start.pop(stop, None)
         if right is not None:
-            self._drop(stop, right)
             stop = right
-        self._add_first(start, stop)
+        self._by_start[start] = stop
+        self._by_stop[stop] = start
 
     def take(self, start: int, stop: int) -> None:
         """Close ``[start, stop)``, which lies within one open range; what is left keeps its place. O(1) if it
         begins the first range, else the ranges are searched (an offered, adopted or set-aside part, or one
         left to another worker: rare)."""
-        outer_start, outer_stop = self._find(start)
+        earlier = []
+        outer_start, outer_stop = self._by_start.popitem()
+        while not outer_start <= start < outer_stop:
+            earlier.append((outer_start, outer_stop))
+            assert self._by_start, f"frame {start} is not open"
+            outer_start, outer_stop = self._by_start.popitem()
         assert stop <= outer_stop, f"[{start}, {stop}) is not open"
-        first = next(iter(self._by_start)) == outer_start
-        before = [] if first else list(takewhile(lambda begins: begins != outer_start, self._by_start))
-        self._drop(outer_start, outer_stop)
         self.frames -= stop - start
-        for piece_start, piece_stop in ((stop, outer_stop), (outer_start, start)):
-            if piece_start < piece_stop:
-                self._add_first(piece_start, piece_stop)
-        for earlier in reversed(before):
-            self._by_start.move_to_end(earlier, last=False)
-
-    def _find(self, frame: int) -> tuple[int, int]:
-        stop = self._by_start.get(frame)
-        if stop is not None:
-            return frame, stop
-        for start, stop in self._by_start.items():
-            if start <= frame < stop:
-                return start, stop
-        raise AssertionError(f"frame {frame} is not open")
-
-    def _add_first(self, start: int, stop: int) -> None:
-        self._by_start[start] = stop
-        self._by_start.move_to_end(start, last=False)
-        self._by_stop[stop] = start
-
-    def _drop(self, start: int, stop: int) -> None:
-        del self._by_start[start]
-        del self._by_stop[stop]
+        if stop < outer_stop:
+            self._by_start[stop] = outer_stop
+            self._by_stop[outer_stop] = stop
+        else:
+            del self._by_stop[outer_stop]
+        if outer_start < start:
+            self._by_start[outer_start] = start
+            self._by_stop[start] = outer_start
+        if earlier:
+            self._by_start.update(reversed(earlier))
 
 
 class ClaimRecord(Struct, eq=False):
@@ -115,7 +107,7 @@ class ClaimRecord(Struct, eq=False):
     begun: bool = False  #: a report said that frames of it are worked on
     render_seconds: float = 0.0  #: spent rendering, as of the last report
     reported: int = 0  #: frames rendered, as of that report
-    delivered_ahead: set[int] = set()  #: parts it delivered after ``own_next``
+    delivered_ahead: frozenset[int] = frozenset()  #: parts it delivered after ``own_next``
 
 
 class ChunkRecord(Struct, eq=False):
@@ -128,7 +120,7 @@ class ChunkRecord(Struct, eq=False):
     uncredited: int  #: parts
     attempts: int = 0
     claims: dict[str, ClaimRecord] = {}  #: by token text, in claim order
-    workers: set[str] = set()  #: everyone who ever held it
+    workers: tuple[str, ...] = ()  #: everyone who ever held it
 
 
 class WorkerRecord(Struct, eq=False):

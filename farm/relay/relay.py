@@ -114,7 +114,7 @@ class Relay:
 
     def handle(self, worker: str, request: msg.AnyRequest, now: float) -> Outcome:
         """A message from the connection of ``worker``."""
-        if isinstance(request, msg.Join):
+        if type(request) is msg.Join:
             return self._join(worker, request, now)
         seq = request.seq
         answers = self._answers.get(worker)
@@ -124,13 +124,17 @@ class Relay:
             repeated = answers.repeated(seq)
             if repeated is not None:
                 return Outcome(repeated)
-        turn = self._turn(now)
-        if worker not in self.books.workers:
+        books = self.books
+        turn = Turn(books, now, self._skipping)
+        if worker not in books.workers:
             del self._answers[worker]
             answer: msg.AnyAnswer = refuse(turn, worker, request, worker, "join first", "state")
             return turn.outcome(numbered(answer, seq))
         answer = _ANSWER[type(request)](self, turn, worker, request)
-        return self._finish(turn, answers.keep(seq, answer))
+        if seq is not None:
+            answer = answers.keep(seq, answer)
+        answers.followed = True
+        return self._finish(turn, answer)
 
     def gone(self, worker: str, reason: str, sure: bool, now: float) -> Outcome:
         """The engine lost a worker. Not ``sure``: only said, the lapse timer decides."""
@@ -252,7 +256,7 @@ class Relay:
 
     def _deliver(self, turn: Turn, worker: str, request: msg.Deliver) -> msg.AnyAnswer:
         claim = own_claim(turn, worker, request, request.token)
-        if isinstance(claim, ClaimRecord | ClaimToken):
+        if isinstance(claim, (ClaimRecord, ClaimToken)):
             return deliver(turn, worker, claim, request)
         return claim
 
@@ -338,6 +342,7 @@ class Relay:
         self._policy = parse_policy(options.policy)
         self._tail = parse_tail(options.tail)
         self._skipping = self._tail.from_ == "frontier"
+        self._splitting = self._tail.kind == "split"
 
     def _fault_of(self, options: ev.RelayOptions) -> str | None:
         """Why these options can't be worked with, in one sentence."""
@@ -357,30 +362,42 @@ class Relay:
         return None
 
     def _finish(
-        self, turn: Turn, answer: msg.AnyAnswer | None = None, *, time_passed: bool = False
+        self, turn: Turn, answer: msg.AnyAnswer | None = None, time_passed: bool = False
     ) -> Outcome:
         """What follows from a turn, whatever it was: parts set aside, parked workers woken, the end."""
         books = self.books
-        if self._tail.kind == "split" and not time_passed and turn.events:
+        if books.parked and self._splitting and not time_passed and turn.events:
             self._wake_parked(turn, at_most=1)  # a report may change what is expected of whom
-        if time_passed or _stirs(turn.events):
+        stirred = time_passed
+        for event in turn.events:
+            if type(event) not in _QUIET:
+                stirred = True
+                break
+        if stirred:
             if books.troubled:
                 endings.set_aside_exhausted(turn)
             if books.parked:
                 self._wake_parked(turn)
-            if not books.work_left and books.grid.frames and not books.finished and books.epoch:
-                started, ended = books.first_grant_at, books.last_credit_at
-                makespan = ended - started if started is not None and ended is not None else 0.0
-                makespan -= books.paused_seconds
-                turn.emit(
-                    ev.WorkFinished(
-                        credited_frames=books.credited_frames,
-                        set_aside_frames=books.set_aside_frames,
-                        makespan_seconds=max(0.0, makespan),
-                    )
-                )
-                self._dismiss_parked(turn, "all work is done")
-        return turn.outcome(answer)
+            if not books.chunks and not books.work_left:
+                self._finish_work(turn)
+        return Outcome(answer, tuple(turn.pushes), tuple(turn.events))
+
+    def _finish_work(self, turn: Turn) -> None:
+        """Nothing is open or in flight any more: say so, once."""
+        books = self.books
+        if books.finished or not books.grid.frames or not books.epoch:
+            return
+        started, ended = books.first_grant_at, books.last_credit_at
+        makespan = ended - started if started is not None and ended is not None else 0.0
+        makespan -= books.paused_seconds
+        turn.emit(
+            ev.WorkFinished(
+                credited_frames=books.credited_frames,
+                set_aside_frames=books.set_aside_frames,
+                makespan_seconds=max(0.0, makespan),
+            )
+        )
+        self._dismiss_parked(turn, "all work is done")
 
     def _wake_parked(self, turn: Turn, at_most: int = 8) -> None:
         """Give parked workers what there is, in the order they were parked; after ``at_most`` that could be
@@ -444,14 +461,6 @@ _ANSWER: Final[dict[type, Callable[[Relay, Turn, str, Any], msg.AnyAnswer]]] = {
     msg.Offer: Relay._offer,
     msg.Leave: Relay._leave,
 }
-
-
-def _stirs(events: list[ev.AnyEvent]) -> bool:
-    """Whether a parked worker may be better off for one of ``events``."""
-    for event in events:
-        if type(event) not in _QUIET:
-            return True
-    return False
 
 
 def _within(progress: ev.ClaimProgress, claim: ClaimRecord) -> ev.ClaimProgress:

@@ -23,13 +23,11 @@ class Answers(OrderedDict[int, msg.AnyAnswer]):
     def __init__(self, join: msg.Join | None = None) -> None:
         super().__init__()
         self._join = join
-        self._followed = False  # whether any request followed the join
+        self.followed = False  #: whether any request followed the join
         self._dropped = -1  # highest number whose answer is not kept any more
 
-    def repeated(self, seq: int | None) -> msg.AnyAnswer | None:
-        """The first answer to request ``seq`` if it came before; None if it is new or not numbered."""
-        if seq is None:
-            return None
+    def repeated(self, seq: int) -> msg.AnyAnswer | None:
+        """The first answer to request ``seq`` if it came before; None if it is new."""
         if seq in self:
             return self[seq]
         if seq <= self._dropped:
@@ -40,13 +38,10 @@ class Answers(OrderedDict[int, msg.AnyAnswer]):
         """Whether ``join`` is the same message once more, not that of a process which took this one's place:
         told by its process id, or by nothing having followed."""
         told_apart = join.seq is not None and join.pid is not None
-        return join == self._join and (told_apart or not self._followed)
+        return join == self._join and (told_apart or not self.followed)
 
-    def keep(self, seq: int | None, answer: msg.AnyAnswer) -> msg.AnyAnswer:
+    def keep(self, seq: int, answer: msg.AnyAnswer) -> msg.AnyAnswer:
         """Number the answer, keep it and hand it back."""
-        self._followed = True
-        if seq is None:
-            return answer
         answer = numbered(answer, seq)
         self[seq] = answer
         if len(self) > ANSWERS_MAX:

@@ -22,10 +22,11 @@ class Agenda:
     """``now``: virtual seconds since the start; never runs backwards. ``soon``: what happens next, before
     anything else, in the order in which it was put down."""
 
-    __slots__ = ("_heap", "_order", "now", "soon")
+    __slots__ = ("_heap", "_order", "now", "over", "soon")
 
     def __init__(self) -> None:
         self.now = 0.0
+        self.over = False  #: nothing more is let happen by ``run``
         self._heap: list[tuple[int, int, float, Handler, Any]] = []
         self._order = 0
         self.soon: deque[tuple[Handler, Any]] = deque()
@@ -53,3 +54,17 @@ class Agenda:
             return False
         handler(argument)
         return True
+
+    def run(self) -> None:
+        """Step after step, a call less for each, until nothing will happen or all is ``over``."""
+        heap, soon = self._heap, self.soon
+        while not self.over:
+            if soon:
+                handler, argument = soon.popleft()
+            elif heap:
+                _, _, at, handler, argument = heappop(heap)
+                if at > self.now:
+                    self.now = at
+            else:
+                return
+            handler(argument)

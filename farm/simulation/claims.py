@@ -4,14 +4,13 @@ are the relay's word, the rest is the worker's own."""
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from msgspec import Struct
 
 from farm.events import ClaimProgress
 from farm.messages import Granted
 
 
-@dataclass(eq=False, slots=True)
-class HeldClaim:
+class HeldClaim(Struct, eq=False, gc=False):
     """One claim of a worker. Frames of the job."""
 
     token: str

@@ -4,7 +4,7 @@ is of no use any more when its turn comes is dropped."""
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from msgspec import Struct
 
 from farm.messages import Deliver
 from farm.simulation.claims import HeldClaim
@@ -14,8 +14,7 @@ from farm.simulation.line import Line
 WAITING_PARTS = 2
 
 
-@dataclass(eq=False, slots=True)
-class RenderedPart:
+class RenderedPart(Struct, eq=False, gc=False):
     """A part that is rendered and not acknowledged."""
 
     claim: HeldClaim
@@ -48,23 +47,23 @@ class Deliveries:
         self._line = line
         self._waiting: deque[RenderedPart] = deque()
 
-    @property
     def has_room(self) -> bool:
         """Another part may be begun."""
         return len(self._waiting) + self.in_transit < WAITING_PARTS
 
     def put(self, part: RenderedPart) -> None:
-        self._waiting.append(part)
-        self._send_next()
+        if self.in_transit:
+            self._waiting.append(part)
+        else:
+            self._send(part)
 
     def answered(self) -> None:
         self.in_transit = False
-        if self._waiting:
-            self._send_next()
-
-    def _send_next(self) -> None:
         while self._waiting and not self.in_transit:
-            part = self._waiting.popleft()
-            if part.claim.wants(part.start, part.stop):
-                self.in_transit = True
-                self._line.send(part.deliver())
+            self._send(self._waiting.popleft())
+
+    def _send(self, part: RenderedPart) -> None:
+        """Send it, if it is still of use."""
+        if part.claim.wants(part.start, part.stop):
+            self.in_transit = True
+            self._line.send(part.deliver())

@@ -18,5 +18,6 @@ class Doing(Enum):
 # Looking up a member of an Enum takes long on a path that is taken a million times.
 IDLE, OVERHEAD, RENDERING = Doing.IDLE, Doing.OVERHEAD, Doing.RENDERING
 ABORTING, WAITING = Doing.ABORTING, Doing.WAITING
+AWAY, GONE = Doing.AWAY, Doing.GONE
 IN_HAND = (Doing.RENDERING, Doing.ABORTING)
 NOT_THERE = (Doing.AWAY, Doing.GONE)

@@ -25,6 +25,8 @@ from farm.simulation.claims import Claims, HeldClaim
 from farm.simulation.delivery import Deliveries, RenderedPart
 from farm.simulation.doing import (
     ABORTING,
+    AWAY,
+    GONE,
     IDLE,
     IN_HAND,
     NOT_THERE,
@@ -167,11 +169,12 @@ class Worker:
     # --- hearing -----------------------------------------------------------------------------------------
 
     def hear(self, answer: msg.AnyAnswer) -> None:
-        if self.doing in NOT_THERE:
+        if self.doing is AWAY or self.doing is GONE:
             return
         self._heard_at = self._agenda.now
         _HEAR[type(answer)](self, answer)
-        self.go_on()
+        if self.doing is WAITING or self.doing is IDLE:
+            self.go_on()
 
     def _welcome(self, answer: msg.Welcome) -> None:
         self._lease_seconds = answer.lease_seconds
@@ -280,7 +283,7 @@ class Worker:
                 frame = max(claim.cursor, claim.next)
                 more = frame < claim.stop
                 if more and not self._drain:
-                    if self._deliveries.has_room:
+                    if self._deliveries.has_room():
                         self._start_part(frame)
                     return
             if self._deliveries.in_transit or self._asked:
@@ -299,7 +302,7 @@ class Worker:
 
     def _next_claim(self) -> HeldClaim | None:
         """Take up the next claim, or ask for it, or leave."""
-        claim = self._claims.take()
+        claim = self._claims.take() if self._claims.granted else None
         if claim is not None:
             self._take_up(claim)
         elif self._drain or self._finished:
