@@ -59,9 +59,7 @@ def deliver(
     )
 
 
-def _credit(
-    turn: Turn, worker: str, claim: ClaimRecord, part: int, size: int, request: msg.Deliver
-) -> None:
+def _credit(turn: Turn, worker: str, claim: ClaimRecord, part: int, size: int, request: msg.Deliver) -> None:
     books = turn.books
     chunk = books.chunks[claim.chunk]
     start = books.grid.cuts[part]

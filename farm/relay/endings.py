@@ -18,7 +18,9 @@ def end_claim(turn: Turn, claim: ClaimRecord, how: ev.ClaimEnd, reason: str = ""
     rest = [] if done else list(books.uncredited_ranges(chunk.next, chunk.stop))
     wasted = claim.rendered - claim.credited - claim.superseded
     turn.emit(
-        ev.ClaimEnded(token=claim.text, worker=claim.worker, how=how, reason=reason, wasted_frames=max(0, wasted))
+        ev.ClaimEnded(
+            token=claim.text, worker=claim.worker, how=how, reason=reason, wasted_frames=max(0, wasted)
+        )
     )
     for start, stop in rest:
         turn.emit(ev.RangeReopened(start=start, stop=stop, chunk=chunk.number))

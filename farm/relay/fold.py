@@ -142,7 +142,8 @@ def _claim_granted(books: Books, at: float, event: ev.ClaimGranted) -> None:
         claim.ahead = claim.was_ahead = True
         books.ahead[text] = claim
     worker.claims[text] = claim
-    books.silent.pop(name, None)
+    if books.silent:
+        books.silent.pop(name, None)
     books.idle.pop(name, None)
     if worker.parked:
         worker.parked = False
@@ -161,7 +162,7 @@ def _new_chunk(books: Books, start: int, stop: int) -> ChunkRecord:
     books.touched[first:last] = _TOUCHED * (last - first)
     books.in_flight_frames += stop - start
     number = books.chunk_count
-    chunk = ChunkRecord(number, start, stop, start, last - first, attempts=1)
+    chunk = ChunkRecord(number, start, stop, start, last - first, 1)
     books.chunks[number] = books.duplicable[number] = chunk
     books.chunk_count = number + 1
     return chunk

@@ -63,12 +63,14 @@ class OpenRanges:
         begins the first range, else the ranges are searched (an offered, adopted or set-aside part, or one
         left to another worker: rare)."""
         earlier = []
-        outer_start, outer_stop = self._by_start.popitem()
-        while not outer_start <= start < outer_stop:
-            earlier.append((outer_start, outer_stop))
-            assert self._by_start, f"frame {start} is not open"
+        while self._by_start:
             outer_start, outer_stop = self._by_start.popitem()
-        assert stop <= outer_stop, f"[{start}, {stop}) is not open"
+            if outer_start <= start and stop <= outer_stop:
+                break
+            earlier.append((outer_start, outer_stop))
+        else:
+            self._by_start.update(reversed(earlier))
+            raise AssertionError(f"[{start}, {stop}) is not open")
         self.frames -= stop - start
         if stop < outer_stop:
             self._by_start[stop] = outer_stop

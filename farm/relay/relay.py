@@ -361,9 +361,7 @@ class Relay:
             )
         return None
 
-    def _finish(
-        self, turn: Turn, answer: msg.AnyAnswer | None = None, time_passed: bool = False
-    ) -> Outcome:
+    def _finish(self, turn: Turn, answer: msg.AnyAnswer | None = None, time_passed: bool = False) -> Outcome:
         """What follows from a turn, whatever it was: parts set aside, parked workers woken, the end."""
         books = self.books
         if books.parked and self._splitting and not time_passed and turn.events:

@@ -4,6 +4,7 @@ are the relay's word, the rest is the worker's own."""
 from __future__ import annotations
 
 from collections import deque
+
 from msgspec import Struct
 
 from farm.events import ClaimProgress

@@ -4,6 +4,7 @@ is of no use any more when its turn comes is dropped."""
 from __future__ import annotations
 
 from collections import deque
+
 from msgspec import Struct
 
 from farm.messages import Deliver

@@ -320,7 +320,9 @@ class Worker:
         overhead = self.spec.overhead_seconds
         work_at = claim.granted_at + overhead
         if self._free_at is not None:
-            work_at = max(claim.granted_at, min(work_at, self._free_at + overhead))
+            sooner = self._free_at + overhead
+            if sooner < work_at:
+                work_at = sooner if sooner > claim.granted_at else claim.granted_at
             self._free_at = None
         self._work_at = work_at
         if work_at <= self._agenda.now:
