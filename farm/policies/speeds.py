@@ -82,18 +82,12 @@ class Speeds:
         speed = self.by_worker.get(worker)
         return speed is not None and speed.rate is not None
 
-    def rate(self, worker: str) -> float | None:
-        """Its rate, else the mean of the known ones, else None."""
-        rate = self.of(worker).rate
-        if rate is not None:
-            return rate
-        rates = [speed.rate for speed in self.by_worker.values() if speed.rate is not None]
+    def mean_rate(self) -> float | None:
+        """Of the workers whose rate is known; None: of none."""
+        rates = [rate for speed in self.by_worker.values() if (rate := speed.rate) is not None]
         return sum(rates) / len(rates) if rates else None
 
-    def overhead_seconds(self, worker: str) -> float:
-        """Its overhead per claim, else the mean of the known ones, else 0."""
-        own = self.of(worker).overhead_seconds
-        if own is not None:
-            return own
+    def mean_overhead_seconds(self) -> float:
+        """Per claim, of the workers whose overhead is known; 0 if there are none."""
         known = [s.overhead_seconds for s in self.by_worker.values() if s.overhead_seconds is not None]
         return sum(known) / len(known) if known else 0.0
