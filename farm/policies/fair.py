@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from farm.policies.base import Ask, Size
-from farm.policies.situation import Busy, Situation
+from farm.policies.situation import GAIN_SECONDS, Busy, Situation
 
 #: A chunk is worth its overhead if it takes at least this share of it.
 _WORTH = 0.25
@@ -74,18 +74,19 @@ class Fair:
             return None if s.busy else _everything(s)
         frames = min(share * (1.0 if s.known(worker) else self.first), rate * self.cap)
         frames = max(frames, min(share, least))
-        if s.open_frames - frames < least:
-            frames = float(s.open_frames)
+        most = rate * (s.finish + _LATE_SECONDS - starts) if s.busy and s.known(worker) else math.inf
+        if s.open_frames - frames < least:  # the rest isn't worth a claim of its own
+            frames, most = float(s.open_frames), math.inf
         until = (
             "" if math.isinf(s.finish) else f" until the common finishing time in {s.finish - s.now:.1f} s"
         )
-        most = rate * (s.finish + _LATE_SECONDS - starts) if s.busy and s.known(worker) else math.inf
         return Share(frames, most, f"its fair share at {rate:.3g} fps{until}")
 
     def _parts_share(self, rate: float, starts: float, s: Situation) -> Share | None:
         """The whole parts that the worker would end first."""
         seconds = s.part_frames / rate
-        parts = math.floor((s.parts_finish - starts) / seconds + _SAME)
+        left = s.parts_finish - starts
+        parts = math.floor(left / seconds + _SAME) or int(left + GAIN_SECONDS >= seconds)
         if parts < 1:
             return None if s.busy else _everything(s)
         parts = min(parts, max(int(self.cap / seconds), 1))

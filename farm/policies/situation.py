@@ -30,6 +30,7 @@ class Busy(NamedTuple):
     chunk: int
     start: int  #: of the claim
     stop: int  #: of the claim, as it is now
+    next: int  #: first frame of the chunk that is not credited: where a copy would begin
     seen: int  #: where its worker was at the last report: frames before it are done
     begun: bool  #: the worker was heard to work on it
     ahead: bool  #: held ahead, behind another claim of the same worker
@@ -225,10 +226,28 @@ class Situation:
         bends.sort()
         return _root(self.now, value, slope, bends)
 
+    def soonest(self, frames: int) -> float:
+        """When somebody could have done ``frames`` more at best, on top of what it holds."""
+        found = self._soonest.get(frames)
+        if found is None:
+            found = self._soonest[frames] = min(
+                (
+                    self.starts_at(worker) + frames / rate
+                    for worker in (*self.idle, *self.done_at)
+                    if (rate := self._pace(worker)[0]) is not None
+                ),
+                default=math.inf,
+            )
+        return found
+
+    @cached_property
+    def _soonest(self) -> dict[int, float]:
+        return {}
+
     @cached_property
     def few_parts(self) -> bool:
         """Whether so few parts are open that it matters that they are whole."""
-        return self.part_frames > 1 and self.open_frames <= _FEW_PARTS * self.part_frames * self.workers
+        return self.open_frames <= _FEW_PARTS * self.part_frames * self.workers
 
     @cached_property
     def parts_finish(self) -> float:

@@ -65,10 +65,17 @@ def split(worker: str, situation: Situation) -> Split | Duplicate | None:
         cut = _split_point(claim, surplus, worker, rate, s)
         if cut is not None:
             return Split(claim, cut, f"{claim.worker} alone would outlast the others by {eta - s.finish:.1f} s")
-        copied = s.now + s.overhead_seconds(worker) + (claim.stop - claim.seen) / rate
-        if claim.holders < s.hold and claim.chunk not in mine and copied <= eta - GAIN_SECONDS:
+        if claim.holders < s.hold and claim.chunk not in mine and _copy_pays(claim, worker, rate, s):
             return Duplicate(claim, f"a copy of c{claim.chunk} is expected sooner than {claim.worker}'s")
     return None
+
+
+def _copy_pays(claim: Busy, worker: str, rate: float, s: Situation) -> bool:
+    """Whether a copy by ``worker`` is expected to beat the holder, and nobody else's would beat that: a chunk
+    has room for one."""
+    frames = claim.stop - claim.next
+    ends = s.starts_at(worker) + frames / rate
+    return ends <= min(s.eta(claim) - GAIN_SECONDS, s.soonest(frames) + GAIN_SECONDS)
 
 
 def _split_point(claim: Busy, surplus: float, worker: str, rate: float, s: Situation) -> int | None:
@@ -77,7 +84,7 @@ def _split_point(claim: Busy, surplus: float, worker: str, rate: float, s: Situa
     holder_rate = s.rate(claim.worker)
     assert holder_rate is not None
     eta = s.eta(claim)
-    ready = s.now + s.overhead_seconds(worker)
+    ready = s.starts_at(worker)
     share = min(surplus, rate * (s.finish - ready))
     here = soon = float(claim.start)
     if claim.begun and not claim.ahead:

@@ -60,7 +60,7 @@ def try_grant(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.Gr
     return None
 
 
-def grant_ahead(turn: Turn, worker: str, policy: Policy) -> msg.Granted | msg.Parked:
+def grant_ahead(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.Granted | msg.Parked:
     """A second claim for a worker whose first one ends soon: of open work only, and only while nobody idles.
     Parked here means no more than "not now": the worker asks again when it is idle."""
     books = turn.books
@@ -71,6 +71,10 @@ def grant_ahead(turn: Turn, worker: str, policy: Policy) -> msg.Granted | msg.Pa
     if usable and books.workers[worker].blocked_until is None:
         found = _open_range(turn, worker)
         granted = None if found is None else _grant_open(turn, worker, policy, *found)
+        if granted is None and not books.open.frames and tail.kind == "split" and not books.parked:
+            decision = split(worker, situation(turn, policy))
+            if isinstance(decision, Split):
+                granted = _grant_split(turn, worker, decision)
         if granted is not None:
             return granted
     return msg.Parked(why="nothing to hold ahead")
@@ -165,6 +169,7 @@ def _busy(books: Books) -> tuple[Busy, ...]:
                 chunk.number,
                 claim.start,
                 claim.stop,
+                chunk.next,
                 seen if seen < claim.stop else claim.stop,
                 claim.begun or claim.rendered > 0,
                 claim.ahead,

@@ -272,7 +272,7 @@ class Relay:
     def _claim(self, turn: Turn, worker: str, request: msg.Claim) -> msg.AnyAnswer:
         held = self.books.workers[worker].claims
         if request.ahead and len(held) == 1 and self.books.options.claim_ahead:
-            return grant_ahead(turn, worker, self._policy)
+            return grant_ahead(turn, worker, self._policy, self._tail)
         if held:
             reason = f"you hold {', '.join(held)}: complete or release it first"
             return refuse(turn, worker, request, worker, reason, "state")
