@@ -49,12 +49,17 @@ def try_grant(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.Gr
     if tail.kind == "duplicate-oldest":
         chunk = _oldest_duplicable(turn, worker)
         return None if chunk is None else _grant_duplicate(turn, worker, chunk, tail)
+    return _by_rule(turn, worker, policy, tail)
+
+
+def _by_rule(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.Granted | None:
+    """What a tail rule that looks at the whole situation gives."""
     rule = {"late": late, "split": split}.get(tail.kind)
     decision = None if rule is None else rule(worker, situation(turn, policy))
     if isinstance(decision, Split):
         return _grant_split(turn, worker, decision)
     if isinstance(decision, Duplicate):
-        chunk = books.chunks[decision.claim.chunk]
+        chunk = turn.books.chunks[decision.claim.chunk]
         if worker not in chunk.workers and not _shuns(turn, worker, chunk):
             return _grant_duplicate(turn, worker, chunk, tail, decision.why)
     return None
@@ -72,9 +77,7 @@ def grant_ahead(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.
         found = _open_range(turn, worker)
         granted = None if found is None else _grant_open(turn, worker, policy, *found)
         if granted is None and not books.open.frames and tail.kind == "split" and not books.parked:
-            decision = split(worker, situation(turn, policy))
-            if isinstance(decision, Split):
-                granted = _grant_split(turn, worker, decision)
+            granted = _by_rule(turn, worker, policy, tail)
         if granted is not None:
             return granted
     return msg.Parked(why="nothing to hold ahead")
