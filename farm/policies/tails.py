@@ -79,8 +79,8 @@ def _copy_pays(claim: Busy, worker: str, rate: float, s: Situation) -> bool:
 
 
 def _split_point(claim: Busy, surplus: float, worker: str, rate: float, s: Situation) -> int | None:
-    """The first of three cuts after which both ends come sooner than the holder's alone: where the surplus
-    begins, where the holder is now, where it was last seen."""
+    """The first of four cuts after which both ends come sooner than the holder's alone: where the surplus
+    begins, where both would end together, where the holder is now, where it was last seen."""
     holder_rate = s.rate(claim.worker)
     assert holder_rate is not None
     eta = s.eta(claim)
@@ -91,7 +91,8 @@ def _split_point(claim: Busy, surplus: float, worker: str, rate: float, s: Situa
         heard = s.now - claim.heard_at
         here = claim.seen + holder_rate * heard + 1
         soon = claim.seen + holder_rate * max(s.heartbeat_seconds, heard) + 1
-    for at in (max(claim.stop - share, soon), here, float(s.splittable(claim))):
+    even = (eta - ready) / (1 / rate + 1 / holder_rate)
+    for at in (max(claim.stop - share, soon), max(claim.stop - even, soon), here, float(s.splittable(claim))):
         cut = s.cut_near(claim, at) if at < claim.stop else None
         # Judged at the cut: a swap from which nobody gains would be made back and forth for ever; with a gain
         # each time it ends.
