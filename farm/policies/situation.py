@@ -132,7 +132,8 @@ class Situation:
             if rate is None or heard_at < silent_since:
                 eta = math.inf
             elif claim.begun and not claim.ahead:
-                eta = max(heard_at + (claim.stop - claim.seen) / rate, now)
+                recent = self.speeds.of(worker).recent_rate or rate
+                eta = max(heard_at + (claim.stop - claim.seen) / min(rate, recent), now)
             else:
                 before = free_at.get(worker, now) if claim.ahead else now
                 eta = max(before, claim.granted_at + overhead_seconds) + (claim.stop - claim.start) / rate
