@@ -121,6 +121,14 @@ class Situation:
         """When a claim will be done; infinite for a silent holder or an unknown speed."""
         return self._etas[claim.token]
 
+    def hardness(self, claim: Busy) -> float:
+        """How much longer than usual the frames of a claim take its worker just now, at least 1: so may they
+        take anybody."""
+        rate, recent = self._pace(claim.worker)[0], self.speeds.of(claim.worker).recent_rate
+        if rate is None or recent is None or not claim.begun or claim.ahead:
+            return 1.0
+        return max(rate / recent, 1.0)
+
     @cached_property
     def _etas(self) -> dict[str, float]:
         etas: dict[str, float] = {}
@@ -184,7 +192,8 @@ class Situation:
         for claim in self.busy:
             eta = self._etas[claim.token]
             if self.finish + GAIN_SECONDS < eta < math.inf:
-                found.append(Late(claim, (eta - self.finish) * (self.rate(claim.worker) or 0.0)))
+                rate = (self.rate(claim.worker) or 0.0) / self.hardness(claim)
+                found.append(Late(claim, (eta - self.finish) * rate))
         return tuple(sorted(found, key=lambda late: -late.surplus))
 
     def starts_at(self, worker: str) -> float:
@@ -227,7 +236,7 @@ class Situation:
         bends.sort()
         return _root(self.now, value, slope, bends)
 
-    def soonest(self, frames: int) -> float:
+    def soonest(self, frames: float) -> float:
         """When somebody could have done ``frames`` more at best, on top of what it holds."""
         found = self._soonest.get(frames)
         if found is None:
@@ -242,7 +251,7 @@ class Situation:
         return found
 
     @cached_property
-    def _soonest(self) -> dict[int, float]:
+    def _soonest(self) -> dict[float, float]:
         return {}
 
     @cached_property

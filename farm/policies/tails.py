@@ -73,7 +73,7 @@ def split(worker: str, situation: Situation) -> Split | Duplicate | None:
 def _copy_pays(claim: Busy, worker: str, rate: float, s: Situation) -> bool:
     """Whether a copy by ``worker`` is expected to beat the holder, and nobody else's would beat that: a chunk
     has room for one."""
-    frames = claim.stop - claim.next
+    frames = (claim.stop - claim.next) * s.hardness(claim)
     ends = s.starts_at(worker) + frames / rate
     return ends <= min(s.eta(claim) - GAIN_SECONDS, s.soonest(frames) + GAIN_SECONDS)
 
@@ -83,6 +83,8 @@ def _split_point(claim: Busy, surplus: float, worker: str, rate: float, s: Situa
     begins, where both would end together, where the holder is now, where it was last seen."""
     holder_rate = s.rate(claim.worker)
     assert holder_rate is not None
+    hardness = s.hardness(claim)
+    rate, holder_rate = rate / hardness, holder_rate / hardness
     eta = s.eta(claim)
     ready = s.starts_at(worker)
     share = min(surplus, rate * (s.finish - ready))
