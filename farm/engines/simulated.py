@@ -221,7 +221,7 @@ class Simulation:
                 self._log(events)
         if self._validate_every and stimuli % self._validate_every == 0:
             validate(books)
-        if self._tick_at == inf or books.parked:
+        if self._tick_at == inf or (books.parked and self._tick_at > self._agenda.now + WATCH_SECONDS):
             self._plan_tick()
         if not events:
             return

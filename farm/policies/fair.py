@@ -3,7 +3,9 @@
 An idle worker gets what it can do until the common finishing time T (situation.py), if its speed is known;
 a part of that (``first``) while it is not, since a wrong guess can only be mended by splitting. No chunk is
 longer than ``cap`` seconds of its worker's time, so that a speed that drops is noticed; one that turns out
-longer is trimmed. What is left at the end is shared by the tail rule ``split``.
+longer is trimmed. Where few parts are left that they are whole matters more than T: each goes to who would end
+it first, and a worker that would end none of them first had better wait. What is left at the end is shared by
+the tail rule ``split``.
 
 Source: this project (docs/scheduling.md has measurements). Kin: factoring, which also sizes by measured
 speed, but batch by batch and without a common finishing time.
@@ -16,7 +18,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from farm.policies.base import Ask, Size
-from farm.policies.situation import Busy, Situation
+from farm.policies.situation import GAIN_SECONDS, Busy, Situation
 
 #: A chunk is worth its overhead if it takes at least this share of it.
 _WORTH = 0.25
@@ -24,6 +26,8 @@ _WORTH = 0.25
 _LATE_SECONDS = 1.0
 #: A chunk is trimmed if it will take more than this multiple of the cap.
 _TRIM_BEYOND = 1.5
+#: Share of a part by which times that are equal may differ.
+_SAME = 1e-6
 
 
 class Share(NamedTuple):
@@ -61,20 +65,33 @@ class Fair:
             frames = float(math.ceil(self.first * s.total_frames / max(s.workers, 1)))
             return Share(frames, math.inf, f"{self.first:g} of an even share, until speeds are known")
         overhead = s.overhead_seconds(worker)
-        starts = max(s.now + overhead, s.done_at.get(worker, 0.0))
+        starts = s.starts_at(worker)
+        if s.few_parts and s.known(worker):
+            return self._parts_share(rate, starts, s)
         share = rate * (s.finish - starts)
         least = _WORTH * rate * overhead
         if share < max(1.0, least):
-            return None if s.busy else Share(float(s.open_frames), math.inf, "nothing else is in flight")
+            return None if s.busy else _everything(s)
         frames = min(share * (1.0 if s.known(worker) else self.first), rate * self.cap)
         frames = max(frames, min(share, least))
-        if s.open_frames - frames < least:
-            frames = float(s.open_frames)
+        most = rate * (s.finish + _LATE_SECONDS - starts) if s.busy and s.known(worker) else math.inf
+        if s.open_frames - frames < least:  # the rest isn't worth a claim of its own
+            frames, most = float(s.open_frames), math.inf
         until = (
             "" if math.isinf(s.finish) else f" until the common finishing time in {s.finish - s.now:.1f} s"
         )
-        most = rate * (s.finish + _LATE_SECONDS - starts) if s.busy and s.known(worker) else math.inf
         return Share(frames, most, f"its fair share at {rate:.3g} fps{until}")
+
+    def _parts_share(self, rate: float, starts: float, s: Situation) -> Share | None:
+        """The whole parts that the worker would end first."""
+        seconds = s.part_frames / rate
+        left = s.parts_finish - starts
+        parts = math.floor(left / seconds + _SAME) or int(left + GAIN_SECONDS >= seconds)
+        if parts < 1:
+            return None if s.busy else _everything(s)
+        parts = min(parts, max(int(self.cap / seconds), 1))
+        why = f"{parts} of the parts that are left, each to who would end it first"
+        return Share(parts * s.part_frames, math.inf, why)
 
     def too_long(self, frames: int, rate: float) -> bool:
         """Whether a claim with that many frames left is to be trimmed."""
@@ -88,3 +105,7 @@ class Fair:
         if not self.too_long(claim.stop - claim.seen, rate):
             return None
         return claim.seen + math.ceil(rate * self.cap)
+
+
+def _everything(situation: Situation) -> Share:
+    return Share(float(situation.open_frames), math.inf, "nothing else is in flight")

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 
 #: Rendering seconds after which a report counts 1/e.
 TAU_SECONDS = 20.0
+#: The same for what a worker is at just now, which may be a hard scene.
+RECENT_SECONDS = 4.0
 
 
 @dataclass(slots=True)
@@ -24,6 +26,8 @@ class Speed:
 
     frames: float = 0.0  #: F, decayed
     seconds: float = 0.0  #: S, decayed
+    recent_frames: float = 0.0  #: the same, decayed sooner
+    recent_seconds: float = 0.0
     overhead_seconds: float | None = None
     reports: int = 0
     mean_seconds: float = 0.0  #: of a frame, over all reports, weighted by frames
@@ -38,6 +42,13 @@ class Speed:
         return self.frames / self.seconds if self.frames > 0 else 0.5 / self.seconds
 
     @property
+    def recent_rate(self) -> float | None:
+        """Frames per second just now: on what it renders now."""
+        if self.recent_seconds <= 0:
+            return None
+        return max(self.recent_frames, 0.5) / self.recent_seconds
+
+    @property
     def variance(self) -> float:
         """Of a frame's time, seconds squared."""
         return self.square / self.weight if self.weight > 0 else 0.0
@@ -49,6 +60,9 @@ class Speed:
         fade = math.exp(-seconds / TAU_SECONDS)
         self.frames = self.frames * fade + frames
         self.seconds = self.seconds * fade + seconds
+        fade = math.exp(-seconds / RECENT_SECONDS)
+        self.recent_frames = self.recent_frames * fade + frames
+        self.recent_seconds = self.recent_seconds * fade + seconds
         self.reports += 1
         if frames > 0:
             each = seconds / frames
@@ -85,18 +99,12 @@ class Speeds:
         speed = self.by_worker.get(worker)
         return speed is not None and speed.rate is not None
 
-    def rate(self, worker: str) -> float | None:
-        """Its rate, else the mean of the known ones, else None."""
-        rate = self.of(worker).rate
-        if rate is not None:
-            return rate
-        rates = [speed.rate for speed in self.by_worker.values() if speed.rate is not None]
+    def mean_rate(self) -> float | None:
+        """Of the workers whose rate is known; None: of none."""
+        rates = [rate for speed in self.by_worker.values() if (rate := speed.rate) is not None]
         return sum(rates) / len(rates) if rates else None
 
-    def overhead_seconds(self, worker: str) -> float:
-        """Its overhead per claim, else the mean of the known ones, else 0."""
-        own = self.of(worker).overhead_seconds
-        if own is not None:
-            return own
+    def mean_overhead_seconds(self) -> float:
+        """Per claim, of the workers whose overhead is known; 0 if there are none."""
         known = [s.overhead_seconds for s in self.by_worker.values() if s.overhead_seconds is not None]
         return sum(known) / len(known) if known else 0.0

@@ -7,23 +7,26 @@
 - ``split`` (this project): part of the chunk that would outlast the common finishing time T the most; where a
   split doesn't help, a duplicate that does.
 
-Rules: pure; the relay checks what comes back (holders, cuts) and makes the events.
+Rules: pure; the relay checks what comes back (holders, parts that a worker has failed) and makes the events.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from itertools import islice
 
 from farm.policies.situation import GAIN_SECONDS, Busy, Situation
+
+#: Late claims that are tried, the latest first, before a worker is left to wait.
+_LOOK_AT = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Give ``[at, stop)`` of a chunk to the worker that asks; ``at`` is rounded to a cut by the relay."""
+    """Give ``[cut, stop)`` of a chunk to the worker that asks."""
 
     claim: Busy
-    at: float
+    cut: int
     why: str
 
 
@@ -48,72 +51,68 @@ def late(worker: str, situation: Situation) -> Duplicate | None:
 
 def split(worker: str, situation: Situation) -> Split | Duplicate | None:
     s = situation
+    mine = _chunks_of(worker, s)
     rate = s.rate(worker)
-    silent = [c for c in _duplicable(worker, s) if math.isinf(s.eta(c)) and s.rate(c.worker) is not None]
-    if silent:
-        return Duplicate(
-            silent[0], f"{silent[0].worker} has been silent for {s.now - silent[0].heard_at:.1f} s"
-        )
+    for claim in s.silent:
+        if claim.holders < s.hold and claim.chunk not in mine:
+            silent = s.now - claim.heard_at
+            return Duplicate(claim, f"{claim.worker} has been silent for {silent:.1f} s")
     if rate is None:
         return None
-    ready = s.now + s.overhead_seconds(worker)
-    best: Busy | None = None
-    most = 0.0
-    for claim in s.busy:
-        if claim.worker == worker:
-            continue
-        eta, holder_rate = s.eta(claim), s.rate(claim.worker) or 0.0
-        surplus = (eta - s.finish) * holder_rate
-        if math.isfinite(eta) and eta > s.finish + GAIN_SECONDS and surplus > most:
-            best, most = claim, surplus
-    if best is None:
-        return None
-    eta = s.eta(best)
-    found = _split_point(best, min(most, rate * (s.finish - ready)), ready, rate, s)
-    if found is not None:
-        return Split(best, found, f"{best.worker} alone would outlast the others by {eta - s.finish:.1f} s")
-    if best.holders < s.hold and ready + (best.stop - best.seen) / rate <= eta - GAIN_SECONDS:
-        return Duplicate(best, f"a copy of c{best.chunk} is expected sooner than {best.worker}'s")
+    others = (late for late in s.late if late.claim.worker != worker)
+    for claim, surplus in islice(others, _LOOK_AT):
+        eta = s.eta(claim)
+        cut = _split_point(claim, surplus, worker, rate, s)
+        if cut is not None:
+            return Split(claim, cut, f"{claim.worker} alone would outlast the others by {eta - s.finish:.1f} s")
+        if claim.holders < s.hold and claim.chunk not in mine and _copy_pays(claim, worker, rate, s):
+            return Duplicate(claim, f"a copy of c{claim.chunk} is expected sooner than {claim.worker}'s")
     return None
 
 
-def _split_point(claim: Busy, share: float, ready: float, rate: float, s: Situation) -> float | None:
-    """The first of three cuts after which both ends come sooner than the holder's alone: where the surplus
-    begins, where the holder is now, where it was last seen."""
+def _copy_pays(claim: Busy, worker: str, rate: float, s: Situation) -> bool:
+    """Whether a copy by ``worker`` is expected to beat the holder, and nobody else's would beat that: a chunk
+    has room for one."""
+    frames = (claim.stop - claim.next) * s.hardness(claim)
+    ends = s.starts_at(worker) + frames / rate
+    return ends <= min(s.eta(claim) - GAIN_SECONDS, s.soonest(frames) + GAIN_SECONDS)
+
+
+def _split_point(claim: Busy, surplus: float, worker: str, rate: float, s: Situation) -> int | None:
+    """The first of four cuts after which both ends come sooner than the holder's alone: where the surplus
+    begins, where both would end together, where the holder is now, where it was last seen."""
     holder_rate = s.rate(claim.worker)
     assert holder_rate is not None
-    if claim.ahead or not claim.begun:
-        here = soon = float(claim.start)
-    else:
-        here = claim.seen + holder_rate * (s.now - claim.heard_at) + 1
-        soon = claim.seen + holder_rate * max(s.heartbeat_seconds, s.now - claim.heard_at) + 1
-    low = float(claim.splittable)
-    for at in (max(claim.stop - share, soon), here, low):
-        at = max(at, low)
-        if not low <= at < claim.stop:
-            continue
-        if _gains(claim, at, ready, rate, s):
-            return at
-    return None
-
-
-def split_gains(claim: Busy, at: float, worker: str, situation: Situation) -> bool:
-    """Whether both ends come sooner than the holder's alone, if ``worker`` takes ``[at, stop)``."""
-    rate = situation.rate(worker)
-    ready = situation.now + situation.overhead_seconds(worker)
-    return rate is not None and _gains(claim, at, ready, rate, situation)
-
-
-def _gains(claim: Busy, at: float, ready: float, rate: float, s: Situation) -> bool:
-    holder_rate = s.rate(claim.worker)
-    assert holder_rate is not None
+    hardness = s.hardness(claim)
+    rate, holder_rate = rate / hardness, holder_rate / hardness
     eta = s.eta(claim)
-    ends = ready + (claim.stop - at) / rate
-    holder_ends = eta - (claim.stop - at) / holder_rate
-    return max(ends, holder_ends) <= eta - GAIN_SECONDS
+    ready = s.starts_at(worker)
+    share = min(surplus, rate * (s.finish - ready))
+    here = soon = float(claim.start)
+    if claim.begun and not claim.ahead:
+        heard = s.now - claim.heard_at
+        here = claim.seen + holder_rate * heard + 1
+        soon = claim.seen + holder_rate * max(s.heartbeat_seconds, heard) + 1
+    even = (eta - ready) / (1 / rate + 1 / holder_rate)
+    for at in (max(claim.stop - share, soon), max(claim.stop - even, soon), here, float(s.splittable(claim))):
+        cut = s.cut_near(claim, at) if at < claim.stop else None
+        # Judged at the cut: a swap from which nobody gains would be made back and forth for ever; with a gain
+        # each time it ends.
+        if cut is not None:
+            rest = claim.stop - cut
+            if max(ready + rest / rate, eta - rest / holder_rate) <= eta - GAIN_SECONDS:
+                return cut
+    return None
+
+
+def _chunks_of(worker: str, s: Situation) -> set[int]:
+    """The chunks that ``worker`` holds; one that asks for work holds none."""
+    if worker not in s.done_at:
+        return set()
+    return {claim.chunk for claim in s.busy if claim.worker == worker}
 
 
 def _duplicable(worker: str, s: Situation) -> list[Busy]:
     """One claim for each chunk that has room for a holder and is not the worker's, in claim order."""
-    mine = {claim.chunk for claim in s.busy if claim.worker == worker}
+    mine = _chunks_of(worker, s)
     return [claim for claim in s.busy if claim.holders < s.hold and claim.chunk not in mine]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from operator import attrgetter
+from functools import partial
 
 from farm import events as ev
 from farm import messages as msg
@@ -12,7 +12,7 @@ from farm.policies.base import Ask, Policy
 from farm.policies.fair import Fair, Share
 from farm.policies.registry import TailRule
 from farm.policies.situation import Busy, Situation
-from farm.policies.tails import Duplicate, Split, late, split, split_gains
+from farm.policies.tails import Duplicate, Split, late, split
 from farm.relay import endings
 from farm.relay.books import HOLD, Books
 from farm.relay.ledger import ChunkRecord
@@ -29,7 +29,7 @@ def grant(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.Grante
     granted = try_grant(turn, worker, policy, tail)
     if granted is not None:
         return granted
-    why = _why_nothing(books, worker)
+    why = _why_nothing(turn, worker)
     if worker not in books.parked:
         turn.emit(ev.WorkerParked(worker=worker, why=why))
     return msg.Parked(why=why)
@@ -49,19 +49,23 @@ def try_grant(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.Gr
     if tail.kind == "duplicate-oldest":
         chunk = _oldest_duplicable(turn, worker)
         return None if chunk is None else _grant_duplicate(turn, worker, chunk, tail)
+    return _by_rule(turn, worker, policy, tail)
+
+
+def _by_rule(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.Granted | None:
+    """What a tail rule that looks at the whole situation gives."""
     rule = {"late": late, "split": split}.get(tail.kind)
-    sight = situation(turn, policy)
-    decision = None if rule is None else rule(worker, sight)
+    decision = None if rule is None else rule(worker, situation(turn, policy))
     if isinstance(decision, Split):
-        return _grant_split(turn, worker, decision, sight)
+        return _grant_split(turn, worker, decision)
     if isinstance(decision, Duplicate):
-        chunk = books.chunks[decision.claim.chunk]
+        chunk = turn.books.chunks[decision.claim.chunk]
         if worker not in chunk.workers and not _shuns(turn, worker, chunk):
             return _grant_duplicate(turn, worker, chunk, tail, decision.why)
     return None
 
 
-def grant_ahead(turn: Turn, worker: str, policy: Policy) -> msg.Granted | msg.Parked:
+def grant_ahead(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.Granted | msg.Parked:
     """A second claim for a worker whose first one ends soon: of open work only, and only while nobody idles.
     Parked here means no more than "not now": the worker asks again when it is idle."""
     books = turn.books
@@ -72,6 +76,8 @@ def grant_ahead(turn: Turn, worker: str, policy: Policy) -> msg.Granted | msg.Pa
     if usable and books.workers[worker].blocked_until is None:
         found = _open_range(turn, worker)
         granted = None if found is None else _grant_open(turn, worker, policy, *found)
+        if granted is None and not books.open.frames and tail.kind == "split" and not books.parked:
+            granted = _by_rule(turn, worker, policy, tail)
         if granted is not None:
             return granted
     return msg.Parked(why="nothing to hold ahead")
@@ -111,7 +117,7 @@ def trim_claims(turn: Turn, tokens: Iterable[str], policy: Policy) -> None:
             continue
         busy = next(b for b in situation(turn, policy).busy if b.token == token)
         at = policy.trim(busy, situation(turn, policy))
-        cut = None if at is None else _cut_at(books, busy, at)
+        cut = None if at is None else _cut_near(books, busy, at)
         if cut is not None:
             chunk = books.chunk_of(claim)
             endings.split_chunk(turn, chunk, cut, f"{claim.worker} would take too long for all of it")
@@ -122,38 +128,20 @@ def situation(turn: Turn, policy: Policy) -> Situation:
     books = turn.books
     if turn.situation is not None and turn.situation_at == len(turn.events):
         return turn.situation
-    busy = []
-    for chunk in books.chunks.values():
-        splittable = max(books.splittable(claim) for claim in chunk.claims.values())
-        for claim in chunk.claims.values():
-            busy.append(
-                Busy(
-                    token=claim.text,
-                    worker=claim.worker,
-                    chunk=chunk.number,
-                    start=claim.start,
-                    stop=claim.stop,
-                    seen=max(claim.position, books.next_frame(claim, skipping=True)),
-                    splittable=splittable,
-                    begun=claim.begun or claim.rendered > 0,
-                    ahead=claim.ahead,
-                    granted_at=claim.granted_at,
-                    heard_at=claim.renewed_at,
-                    holders=len(chunk.claims),
-                )
-            )
-    busy.sort(key=attrgetter("ahead"))
     known = isinstance(policy, Fair) and policy.known
     turn.situation_at = len(turn.events)
     turn.situation = Situation(
         now=turn.now,
         total_frames=books.grid.frames,
         open_frames=books.open.frames,
+        part_frames=books.grid.frames / books.grid.parts,
         workers=max(1, books.available_count),
-        idle=tuple(n for n, w in books.workers.items() if not w.claims and books.available(n)),
-        busy=tuple(busy),
         speeds=books.speeds,
         heartbeat_seconds=books.options.heartbeat_seconds,
+        find_idle=partial(_idle, books),
+        find_busy=partial(_busy, books),
+        splittable=partial(_splittable, books),
+        cut_near=partial(_cut_near, books),
         hold=HOLD,
         claims_ahead=books.options.claim_ahead,
         profiles={
@@ -163,6 +151,37 @@ def situation(turn: Turn, policy: Policy) -> Situation:
         },
     )
     return turn.situation
+
+
+def _idle(books: Books) -> tuple[str, ...]:
+    return tuple(n for n, w in books.workers.items() if not w.claims and books.available(n))
+
+
+def _busy(books: Books) -> tuple[Busy, ...]:
+    active, ahead = [], []
+    for chunk in books.chunks.values():
+        holders = len(chunk.claims)
+        for claim in chunk.claims.values():
+            # Without a second holder, what its own worker is known to be at is where it is.
+            seen = chunk.next if holders == 1 else books.next_frame(claim, skipping=True)
+            if seen < claim.position:
+                seen = claim.position
+            busy = Busy(
+                claim.text,
+                claim.worker,
+                chunk.number,
+                claim.start,
+                claim.stop,
+                chunk.next,
+                seen if seen < claim.stop else claim.stop,
+                claim.begun or claim.rendered > 0,
+                claim.ahead,
+                claim.granted_at,
+                claim.renewed_at,
+                holders,
+            )
+            (ahead if claim.ahead else active).append(busy)
+    return (*active, *ahead)
 
 
 def _grant_open(turn: Turn, worker: str, policy: Policy, start: int, limit: int) -> msg.Granted | None:
@@ -211,16 +230,10 @@ def _take_ahead(turn: Turn, worker: str) -> None:
             return
 
 
-def _grant_split(turn: Turn, worker: str, decision: Split, sight: Situation) -> msg.Granted | None:
+def _grant_split(turn: Turn, worker: str, decision: Split) -> msg.Granted | None:
     books = turn.books
-    chunk = books.chunks[decision.claim.chunk]
-    cut = _cut_at(books, decision.claim, decision.at)
-    shunned = [books.grid.start(part) for part in _shunned(turn, worker)]
-    if cut is None or any(cut <= part < chunk.stop for part in shunned):
-        return None
-    # The rule judged the frame it asked for; the cut may be far from that. A swap from which nobody gains
-    # would be made back and forth for ever; with a gain each time it ends.
-    if not split_gains(decision.claim, cut, worker, sight):
+    chunk, cut = books.chunks[decision.claim.chunk], decision.cut
+    if any(cut <= books.grid.start(part) < chunk.stop for part in _shunned(turn, worker)):
         return None
     stop = chunk.stop
     endings.split_chunk(turn, chunk, cut, decision.why)
@@ -228,18 +241,23 @@ def _grant_split(turn: Turn, worker: str, decision: Split, sight: Situation) -> 
     return _emit_grant(turn, worker, token, cut, stop, decision.why)
 
 
-def _cut_at(books: Books, claim: Busy, at: float) -> int | None:
+def _splittable(books: Books, busy: Busy) -> int:
+    return max(books.splittable(claim) for claim in books.chunks[busy.chunk].claims.values())
+
+
+def _cut_near(books: Books, busy: Busy, at: float) -> int | None:
     """The cut nearest to ``at`` at which the claim's chunk may be split; None if there is none."""
     grid = books.grid
-    chunk = books.chunks[claim.chunk]
-    if any(held.start >= claim.splittable and held.start > chunk.start for held in chunk.claims.values()):
+    chunk = books.chunks[busy.chunk]
+    first = _splittable(books, busy)
+    if any(held.start >= first and held.start > chunk.start for held in chunk.claims.values()):
         return None  # a copy that begins further on would be left with nothing
-    part = grid.part_at(min(max(int(at), claim.splittable), chunk.stop - 1))
+    part = grid.part_at(min(max(int(at), first), chunk.stop - 1))
     low, high = grid.start(part), grid.stop(part)
-    cut = low if at - low < high - at and low >= claim.splittable else high
+    cut = low if at - low < high - at and low >= first else high
     if cut >= chunk.stop:
         cut = low
-    return cut if claim.splittable <= cut < chunk.stop and cut >= chunk.start else None
+    return cut if first <= cut < chunk.stop and cut >= chunk.start else None
 
 
 def _grant_duplicate(
@@ -337,11 +355,14 @@ def _shuns(turn: Turn, worker: str, chunk: ChunkRecord) -> bool:
     return any(chunk.next <= grid.start(part) < chunk.stop for part in _shunned(turn, worker))
 
 
-def _why_nothing(books: Books, worker: str) -> str:
+def _why_nothing(turn: Turn, worker: str) -> str:
+    books = turn.books
     if books.paused_at is not None:
         return "the job is paused"
     if books.workers[worker].blocked_until is not None:
         return "blocked after failures in a row"
+    if _open_range(turn, worker) is not None:
+        return "the others are expected to be done with what is open before it would be"
     if books.open.frames:
         return "what is open is left to workers that have not failed it"
     return "nothing is open and no chunk may be duplicated"

@@ -37,6 +37,11 @@ from farm.relay.watch import check_leases, check_progress
 
 #: Events after which a parked worker can't be better off than before.
 _QUIET = frozenset((ev.LeaseRenewed, ev.ClaimRefused, ev.MessageRefused, ev.WorkerParked, ev.PartSuperseded))
+#: Events that open no work. With a rule that splits they may change what is expected of whom.
+_REPORTS = _QUIET | {ev.PartCredited, ev.ClaimGranted}
+#: Seconds between two looks at what is expected, for each live claim: a look takes a few microseconds of each,
+#: so all looks together take a few per cent of the relay's time, however large the fleet.
+_LOOK_SECONDS = 0.0002
 
 
 class Relay:
@@ -52,6 +57,7 @@ class Relay:
         self.books = books
         self._answers: dict[str, Answers] = {}
         self._ticked_at = 0.0
+        self._looked_at = 0.0
         self._read_options(options or books.options)
 
     # --- the run -----------------------------------------------------------------------------------------
@@ -248,7 +254,7 @@ class Relay:
     def _claim(self, turn: Turn, worker: str, request: msg.Claim) -> msg.AnyAnswer:
         held = self.books.workers[worker].claims
         if request.ahead and len(held) == 1 and self.books.options.claim_ahead:
-            return grant_ahead(turn, worker, self._policy)
+            return grant_ahead(turn, worker, self._policy, self._tail)
         if held:
             reason = f"you hold {', '.join(held)}: complete or release it first"
             return refuse(turn, worker, request, worker, reason, "state")
@@ -342,7 +348,6 @@ class Relay:
         self._policy = parse_policy(options.policy)
         self._tail = parse_tail(options.tail)
         self._skipping = self._tail.from_ == "frontier"
-        self._splitting = self._tail.kind == "split"
 
     def _fault_of(self, options: ev.RelayOptions) -> str | None:
         """Why these options can't be worked with, in one sentence."""
@@ -364,20 +369,18 @@ class Relay:
     def _finish(self, turn: Turn, answer: msg.AnyAnswer | None = None, time_passed: bool = False) -> Outcome:
         """What follows from a turn, whatever it was: parts set aside, parked workers woken, the end."""
         books = self.books
-        if books.parked and self._splitting and not time_passed and turn.events:
-            self._wake_parked(turn, at_most=1)  # a report may change what is expected of whom
-        stirred = time_passed
+        told = False
         for event in turn.events:
             if type(event) not in _QUIET:
-                stirred = True
+                told = True
                 break
-        if stirred:
-            if books.troubled:
-                endings.set_aside_exhausted(turn)
-            if books.parked:
-                self._wake_parked(turn)
-            if not books.chunks and not books.work_left:
-                self._finish_work(turn)
+        stirred = told or time_passed
+        if stirred and books.troubled:
+            endings.set_aside_exhausted(turn)
+        if books.parked and self._may_wake(turn, told, time_passed):
+            self._wake_parked(turn)
+        if stirred and not books.chunks and not books.work_left:
+            self._finish_work(turn)
         return Outcome(answer, tuple(turn.pushes), tuple(turn.events))
 
     def _finish_work(self, turn: Turn) -> None:
@@ -397,12 +400,31 @@ class Relay:
         )
         self._dismiss_parked(turn, "all work is done")
 
+    def _may_wake(self, turn: Turn, told: bool, time_passed: bool) -> bool:
+        """Whether a parked worker might get something that it did not get before. With a rule that splits,
+        any report may change that; a tick makes up for those that aren't looked at."""
+        books = self.books
+        if self._tail.kind != "split":
+            return told or time_passed
+        if not time_passed and all(type(event) in _REPORTS for event in turn.events):
+            due = turn.now - self._looked_at >= _LOOK_SECONDS * len(books.leases)
+            if not turn.events or not due:
+                return False
+        self._looked_at = turn.now
+        return True
+
     def _wake_parked(self, turn: Turn, at_most: int = 8) -> None:
-        """Give parked workers what there is, in the order they were parked; after ``at_most`` that could be
-        given nothing the others are left alone until the next event."""
+        """Give parked workers what there is: in the order they were parked, or, with a rule that splits, the
+        fastest first. After ``at_most`` that could be given nothing the others are left alone until the next
+        event."""
+        books = self.books
+        parked = list(books.parked)
+        if self._tail.kind == "split":
+            speeds = books.speeds
+            parked.sort(key=lambda name: -(speeds.of(name).rate or 0.0))
         refused = 0
-        for worker in list(self.books.parked):
-            if refused >= at_most or not anything_to_give(self.books, self._tail):
+        for worker in parked:
+            if refused >= at_most or not anything_to_give(books, self._tail):
                 return
             granted = try_grant(turn, worker, self._policy, self._tail)
             if granted is not None:
