@@ -3,9 +3,9 @@
     python benchmarks/estimate_errors.py                 # the usual rows, 24 orders or seeds each
     python benchmarks/estimate_errors.py --seeds 6 "A noise fair + split"
 
-A row is "FLEET CONDITION POLICY + TAIL [+ ahead] [+ part N]". Errors are medians over the seeds, in seconds;
-"extrapolated" is what elapsed time and credited frames alone would say. A seed is an order of the workers, and
-all that is drawn in the condition.
+A row is "FLEET CONDITION POLICY + TAIL [+ ahead] [+ part N]". Errors are medians over the seeds, in
+seconds; "extrapolated" is what elapsed time and credited frames alone would say. A seed is an order of the
+workers, and all that is drawn in the condition.
 """
 
 from __future__ import annotations

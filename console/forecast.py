@@ -84,8 +84,8 @@ def forecast(model: RunState, now: float) -> Forecast | None:
 
 
 def _told(estimated: FinishEstimated, passed: float) -> Forecast | None:
-    """What the farm said ``passed`` seconds ago. It knows the policy and plays it forward, where this file can
-    only extrapolate what a recording shows."""
+    """What the farm said ``passed`` seconds ago. It knows the policy and plays it forward, where this file
+    can only extrapolate what a recording shows."""
     low, mid, high = estimated.low_seconds, estimated.likely_seconds, estimated.high_seconds
     if low is None or mid is None or high is None:
         return None

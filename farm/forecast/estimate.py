@@ -1,9 +1,9 @@
 """When the last part will be credited, as a range, from one outlook. Pure; may be called in any thread.
 
-Theory of operation. Small fleets are played forward (replay.py), under the speeds as measured and under a few
-others that the measurements allow for as well: how much the ends differ says how much is not known. Where that
-would take too long the common finishing time T of ``fair`` is taken (farm.policies.situation), and under any
-other policy T at speeds that have the overhead of a claim of the present size in them.
+Theory of operation. Small fleets are played forward (replay.py), under the speeds as measured and under a
+few others that the measurements allow for as well: how much the ends differ says how much is not known. Where
+that would take too long the common finishing time T of ``fair`` is taken (farm.policies.situation), and under
+any other policy T at speeds that have the overhead of a claim of the present size in them.
 
 Rules of this file:
 - None where nothing is known: no speed was measured, or those who are left can't finish;
@@ -56,8 +56,8 @@ _PATTERN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """``likely_at``: lease time of the last credit. ``below_seconds``, ``above_seconds``: what the speeds leave
-    open, as a standard deviation to either side."""
+    """``likely_at``: lease time of the last credit. ``below_seconds``, ``above_seconds``: what the speeds
+    leave open, as a standard deviation to either side."""
 
     likely_at: float
     below_seconds: float
@@ -203,8 +203,8 @@ def _next_size(outlook: Outlook, policy: Policy) -> float:
 
 
 def rate_doubts(situation: Situation, seconds: float) -> dict[str, float]:
-    """For each worker the relative standard deviation of its mean speed over the next ``seconds``: how well it
-    is known, and how much it will vary by itself."""
+    """For each worker the relative standard deviation of its mean speed over the next ``seconds``: how well
+    it is known, and how much it will vary by itself."""
     doubts = {}
     for name in _workers(situation):
         speed = situation.speeds.of(name)
@@ -220,7 +220,7 @@ def rate_doubts(situation: Situation, seconds: float) -> dict[str, float]:
 
 def wavering(situation: Situation) -> float:
     """How much of what is doubted of the speeds was seen to be so, 0 to 1. Where speeds waver, the one way on
-    that goes by their means is no better than the others, and the middle of all is; where they don't, it is."""
+    that goes by their means is no likelier than the others, and the middle of all is the better guess."""
     seen = [_variation(situation.speeds.of(name)) for name in _workers(situation)]
     return statistics.fmean(shown / (shown + usual) for shown, usual in seen) if seen else 0.0
 

@@ -1,10 +1,9 @@
-"""Estimates one after the other: the range that is shown, from what the speeds leave open and from how far the
-estimates were moved so far.
+"""Estimates one after the other: the range that is shown, from what the speeds leave open and from how far
+the estimates were moved so far.
 
 Theory of operation. Whatever the speeds don't tell (scenes, other work on the machine, stalls) moves the
-estimate as it comes. The moves are taken for a random walk: so many seconds squared per second, those of the
-last MEMORY_SECONDS counting most; it will go on until the end, so the range has them for the time that is left.
-What is likely is always the newest estimate, never smoothed: a jump is news.
+estimate as it comes. What is still to come is taken to move it as far again as it was moved of late, over as
+long a time as is left. What is likely is always the newest estimate, never smoothed: a jump is news.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Revisions:
 
 
 class Forecaster:
-    """Makes what is shown of estimates in the order of their time. Pure but for its memory of the last ones."""
+    """Makes what is shown of estimates, in the order of their time; remembers the last ones."""
 
     def __init__(self) -> None:
         self._revisions = Revisions()

@@ -1,5 +1,5 @@
-"""Estimates beside a live run: now and then the books are looked at in the loop, which takes a millisecond, and
-what follows from that is worked out in a thread.
+"""Estimates beside a live run: now and then the books are looked at in the loop, which takes a millisecond,
+and what follows from that is worked out in a thread.
 
 Rule: an estimate is for people. Whatever goes wrong with it ends the estimates, said once, and never the run.
 """

@@ -1,11 +1,11 @@
-"""What a forecast needs to know, as data: taken from the relay's books in one go, so that the rest can be worked
-out elsewhere while the books go on.
+"""What a forecast needs to know, as data: taken from the relay's books in one go, so that the rest can be
+worked out elsewhere while the books go on.
 
 Rules of this file:
 - nothing of an outlook is shared with the books: it may be read in another thread;
 - taking one costs a pass over workers and claims, and no more;
-- a speed that was not measured yet is the declared one, as far as those who were measured keep to theirs, else
-  the mean of the measured ones (farm.policies.situation).
+- a speed that was not measured yet is the declared one, as far as those who were measured keep to theirs,
+  else the mean of the measured ones (farm.policies.situation).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from farm.frames import PartGrid
 from farm.policies.base import Policy
 from farm.policies.registry import TailRule
 from farm.policies.situation import Situation
-from farm.policies.speeds import Speed, Speeds
+from farm.policies.speeds import Speeds
 from farm.relay.books import Books
 from farm.relay.grants import situation
 from farm.relay.turn import Turn

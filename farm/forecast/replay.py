@@ -1,13 +1,14 @@
-"""The present state played forward: the policy and the tail rule on a tiny model of the fleet, to the last chunk.
+"""The present state played forward: the policy and the tail rule on a tiny model of the fleet, to the last
+chunk.
 
 Theory of operation. Every worker renders at its measured speed after its measured overhead; nothing else
 happens to it. What is left is then decided: an agenda of ends of claims is worked off, and whoever is idle is
-given what the policy and the tail rule would give. Decisions are those of farm.policies, asked with the model's
-state; what the relay itself does with an answer (cuts, duplicates, claims ahead) is done here for whole chunks
-at a time, where the relay does it part by part.
+given what the policy and the tail rule would give. Decisions are those of farm.policies, asked with the
+model's state; what the relay itself does with an answer (cuts, duplicates, claims ahead) is done here for
+whole chunks at a time, where the relay does it part by part.
 
-Left out, since it changes an end by little: who may not have a part it failed, time limits, trimming, the order
-in which messages of one instant arrive. A worker that is silent now stays so and its claims lapse.
+Left out, since it changes an end by little: who may not have a part it failed, time limits, trimming, the
+order in which messages of one instant arrive. A worker that is silent now stays so and its claims lapse.
 """
 
 from __future__ import annotations
@@ -98,8 +99,8 @@ class Replay:
         self._take_over()
 
     def end_at(self) -> float:
-        """Lease time of the last credit; infinite if those who are left will not finish it. Raises TooLong, and
-        whatever a user's policy raises."""
+        """Lease time of the last credit; infinite if those who are left will not finish it. Raises TooLong,
+        and whatever a user's policy raises."""
         end = self._now
         self._wake()
         while self._agenda:
@@ -216,7 +217,7 @@ class Replay:
     # --- decisions ---------------------------------------------------------------------------------------
 
     def _wake(self) -> None:
-        """Those who were idle before; not all of them, if the first ones can be given nothing (farm.relay)."""
+        """Those who were idle before; not all of them, if the first can be given nothing (farm.relay)."""
         refused = 0
         for worker in list(self._idle):
             if refused == WOKEN_IN_VAIN_MAX or not (self._open or self._chunks):
