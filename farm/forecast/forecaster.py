@@ -59,7 +59,7 @@ class Forecaster:
         self._revisions.note(now, found.likely_at)
         left = max(found.likely_at - now, 0.0)
         moves = self._revisions.deviation()
-        least = min(_LEAST_SECONDS + _LEAST_SHARE * left, left)
+        least = _LEAST_SECONDS + _LEAST_SHARE * left
         below = max(_DEVIATIONS * math.hypot(found.below_seconds, moves), least)
         above = max(_DEVIATIONS * math.hypot(found.above_seconds, moves), least)
         return FinishEstimated(
