@@ -2,6 +2,7 @@
 
 Rules of this file:
 - progress weights the phases, so that the bar neither jumps at the end of the work nor waits at 100 %;
+- what the farm estimates goes first (farm.forecast); a recording has none of that, nor has the first second;
 - a forecast is a range; it is None when nothing is known, and says so, instead of a guess.
 """
 
@@ -13,6 +14,7 @@ from console.timeline import USEFUL
 
 if TYPE_CHECKING:
     from console.runstate import RunState
+    from farm.events import FinishEstimated
 
 #: Share of each phase in the whole, in their order.
 PHASE_WEIGHTS: Final = {
@@ -69,6 +71,8 @@ def forecast(model: RunState, now: float) -> Forecast | None:
     speeds = _speeds(model, now)
     if model.drain_reason is not None:
         return _drain(model, now, speeds)
+    if model.estimated is not None:
+        return _told(model.estimated, now - model.estimated_at)
     if not speeds:
         return None
     possible = sum(speeds.values())
@@ -77,6 +81,15 @@ def forecast(model: RunState, now: float) -> Forecast | None:
     tail = _tail_seconds(model, now, speeds)
     mid = max(2 * left / (fast + slow), tail)
     return Forecast(min(left / fast, mid), mid, _MARGIN * max(left / slow, mid))
+
+
+def _told(estimated: FinishEstimated, passed: float) -> Forecast | None:
+    """What the farm said ``passed`` seconds ago. It knows the policy and plays it forward, where this file
+    can only extrapolate what a recording shows."""
+    low, mid, high = estimated.low_seconds, estimated.likely_seconds, estimated.high_seconds
+    if low is None or mid is None or high is None:
+        return None
+    return Forecast(max(low - passed, 0.0), max(mid - passed, 0.0), max(high - passed, 0.0))
 
 
 def _drain(model: RunState, now: float, speeds: dict[str, float]) -> Forecast | None:

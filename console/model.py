@@ -70,6 +70,7 @@ class Model(RunState):
     def _relay_started(self, at: float, event: ev.RelayStarted) -> None:
         self.epoch = event.epoch
         self.resumed_frames = self.credited_frames
+        self.estimated = None
         self.drain_reason = self.paused_since = self.finish = self.work = self.steady_since = None
 
     def _options_changed(self, at: float, event: ev.OptionsChanged) -> None:
@@ -83,6 +84,9 @@ class Model(RunState):
             self.phase_fraction = min(max(self.phase_fraction, event.fraction), 1.0)
             self._progress = max(self._progress, overall_progress(self))
 
+    def _finish_estimated(self, at: float, event: ev.FinishEstimated) -> None:
+        self.estimated, self.estimated_at = event, at
+
     def _fleet_measured(self, at: float, event: ev.FleetMeasured) -> None:
         self.measured = event
 
@@ -92,6 +96,7 @@ class Model(RunState):
     def _job_resumed(self, at: float, event: ev.JobResumed) -> None:
         self.paused_since = self.steady_since = None
         self.pause_seconds += event.seconds
+        self.estimated_at += event.seconds
 
     def _drain_started(self, at: float, event: ev.DrainStarted) -> None:
         self.drain_reason = event.reason
@@ -301,6 +306,7 @@ _HANDLERS: Final[dict[type, Callable[[Model, float, Any], None]]] = {
     ev.OptionsChanged: Model._options_changed,
     ev.PhaseStarted: Model._phase_started,
     ev.PhaseProgressed: Model._phase_progressed,
+    ev.FinishEstimated: Model._finish_estimated,
     ev.FleetMeasured: Model._fleet_measured,
     ev.JobPaused: Model._job_paused,
     ev.JobResumed: Model._job_resumed,

@@ -21,9 +21,19 @@ from farm.view import World
 
 EVENTS_MAX: Final = 10_000
 _NO_GRID: Final = PartGrid((0, 1))
-#: Depends on how far a phase said it was, or is compared in another form.
+#: Depends on what is not journalled (progress of a phase, estimates), or is compared in another form.
 _NOT_DIGESTED: Final = frozenset(
-    {"world", "at", "records", "phase_fraction", "_progress", "map", "throughput"}
+    {
+        "world",
+        "at",
+        "records",
+        "phase_fraction",
+        "_progress",
+        "map",
+        "throughput",
+        "estimated",
+        "estimated_at",
+    }
 )
 
 
@@ -67,6 +77,8 @@ class RunState:
         self.pause_seconds = 0.0  #: of the pauses that have ended
         self.drain_reason: str | None = None
         self.measured: ev.FleetMeasured | None = None
+        self.estimated: ev.FinishEstimated | None = None  #: the newest; None: the log has none
+        self.estimated_at = 0.0
         self.work: ev.WorkFinished | None = None
         self.finish: ev.RunFinished | None = None
         self.first_grant_at: float | None = None

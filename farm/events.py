@@ -107,6 +107,16 @@ class PhaseProgressed(Event, frozen=True, kw_only=True):
     fraction: float
 
 
+class FinishEstimated(Event, frozen=True, kw_only=True):
+    """When the last part will be credited, in seconds from this record's time. None: not known. Not
+    journalled."""
+
+    likely_seconds: float | None = None
+    low_seconds: float | None = None
+    high_seconds: float | None = None
+    by: Literal["", "replay", "T", "rate"] = ""
+
+
 class FleetMeasured(Event, frozen=True, kw_only=True):
     """The machine's own speed on this clip was measured before the work, in frames per second."""
 
@@ -408,6 +418,7 @@ AnyEvent = (
     | OptionsChanged
     | PhaseStarted
     | PhaseProgressed
+    | FinishEstimated
     | FleetMeasured
     | Notice
     | LoopStalled

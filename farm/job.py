@@ -31,6 +31,7 @@ from farm.errors import (
 from farm.eventlog import EventLog, Publish
 from farm.facts import StitchFacts, VerifyFacts
 from farm.fleet import WorkerProfile
+from farm.forecast.live import forecasting
 from farm.ground import Ground
 from farm.helpers import Helpers, all_of
 from farm.host import End, RelayHost
@@ -230,7 +231,8 @@ class Job:
                 self._ground.check,
             )
             try:
-                end = await self._host.run()
+                async with forecasting(self._relay, self._log, self.clock):
+                    end = await self._host.run()
             except OutputError:
                 await asyncio.to_thread(self._ground.check)  # if that is why, it is the better thing to tell
                 raise

@@ -24,7 +24,8 @@ from farm import events as ev
 from farm import messages as msg
 from farm.errors import UsageError, shorten
 from farm.frames import ClaimToken
-from farm.policies.registry import parse_policy, parse_tail
+from farm.policies.base import Policy
+from farm.policies.registry import TailRule, parse_policy, parse_tail
 from farm.relay import endings
 from farm.relay.books import OPEN, SET_ASIDE, Books
 from farm.relay.credits import deliver
@@ -59,6 +60,11 @@ class Relay:
         self._ticked_at = 0.0
         self._looked_at = 0.0
         self._read_options(options or books.options)
+
+    @property
+    def schedule(self) -> tuple[Policy, TailRule]:
+        """What decides who gets what. To be read; a policy may have a memory, so ask a copy of it."""
+        return self._policy, self._tail
 
     # --- the run -----------------------------------------------------------------------------------------
 

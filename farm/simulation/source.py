@@ -18,12 +18,15 @@ from farm.commands import AnyCommand
 from farm.engines.simulated import Simulation
 from farm.errors import UsageError
 from farm.events import Record
+from farm.forecast import Forecaster, estimate, outlook_of
 from farm.simulation.runs import SimResult, result_of
 from farm.simulation.world import World
 from farm.view import World as Kind
 
 #: Things that may happen within one ``take``: some tens of milliseconds of work.
 STEPS_MAX = 2000
+#: Real seconds between estimates of the finishing time, at least.
+ESTIMATE_SECONDS = 1.0
 
 
 class VirtualClock:
@@ -59,7 +62,11 @@ class SimulatedSource:
         self._lock = threading.Lock()
         self._records: deque[Record] = deque()
         self._simulation = Simulation(world, on_record=self._records.append, validate_every=validate_every)
+        self._real = real
         self._clock = VirtualClock(real, rate)
+        self._forecaster = Forecaster()
+        self._estimated_at = -1.0  # virtual time of the last estimate
+        self._estimate_at = -inf  # real time from which the next estimate is due
 
     # --- Source ------------------------------------------------------------------------------------------
 
@@ -78,6 +85,7 @@ class SimulatedSource:
     def take(self) -> Sequence[Record]:
         with self._lock:
             self._advance()
+            self._estimate()
             taken = list(self._records)
             self._records.clear()
             return taken
@@ -122,6 +130,18 @@ class SimulatedSource:
         """What has come of it so far."""
         with self._lock:
             return result_of(self._simulation)
+
+    def _estimate(self) -> None:
+        """Now and then, of what has not been estimated yet."""
+        simulation, books = self._simulation, self._simulation.books
+        real, now = self._real.now(), self._now()
+        if real < self._estimate_at or simulation.ended or books.finished or now == self._estimated_at:
+            return
+        if books.paused_at is not None or books.draining:
+            return
+        self._estimate_at, self._estimated_at = real + ESTIMATE_SECONDS, now
+        found = estimate(outlook_of(books, *simulation.relay.schedule, now))
+        self._records.append(Record(-1, now, self._forecaster.tell(now, found)))
 
     def _now(self) -> float:
         simulation, now = self._simulation, self._clock.now()

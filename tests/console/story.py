@@ -250,6 +250,7 @@ def _step(draw: st.DrawFn, story: Story) -> None:
         lambda: story.add(ev.Notice(level="info", text="still here")),
         lambda: story.add(ev.LoopStalled(seconds=1.5)),
         lambda: story.add(ev.PhaseProgressed(phase="work", fraction=0.5)),
+        lambda: story.add(ev.FinishEstimated(likely_seconds=9.0, low_seconds=8.0, high_seconds=12.0, by="T")),
         lambda: story.phase(draw(st.sampled_from(["probe", "work", "stitch"]))),
         lambda: story.refuse("w1", "c0#1@e1"),
         lambda: story.add(ev.MessageRefused(worker="w1", asked="deliver", received="'c01'", reason="no")),

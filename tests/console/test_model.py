@@ -376,6 +376,27 @@ def test_a_silent_worker_is_not_counted_on() -> None:
     assert model.workers["w2"].is_silent(20.0, model.silence_seconds)
 
 
+def test_what_the_farm_estimates_goes_before_what_the_console_can_tell() -> None:
+    """It counts down until the next one, stands while the job is paused, and "unknown" is said as such."""
+    story = Story(frames=4800, part=48)
+    story.join("w1", 24.0)
+    story.grant("w1", 0, 10)
+    story.at(4).beat("c0#1@e1", 96)
+    own = folded(story.records).eta(4.0)
+    told = ev.FinishEstimated(likely_seconds=60.0, low_seconds=50.0, high_seconds=75.0, by="replay")
+    story.add(told)
+    assert own is not None and own.mid > 100
+    assert folded(story.records).eta(4.0) == (50.0, 60.0, 75.0)
+    assert folded(story.records).eta(9.0) == (45.0, 55.0, 70.0)
+    assert folded(story.records).eta(80.0) == (0.0, 0.0, 0.0)
+    story.add(ev.JobPaused())
+    assert folded(story.records).eta(9.0) is None
+    story.at(24).add(ev.JobResumed(seconds=20.0))
+    assert folded(story.records).eta(24.0) == (50.0, 60.0, 75.0)
+    story.add(ev.FinishEstimated())
+    assert folded(story.records).eta(24.0) is None
+
+
 def test_while_it_drains_the_forecast_is_the_longest_part_in_progress() -> None:
     """Not the time for all that is left: that stays open."""
     story = Story(frames=4800, part=48)

@@ -87,7 +87,7 @@ def test_a_step_shows_what_happens_next() -> None:
     (record,) = source.take()
     assert (record.at, source.now()) == (0.5, 0.5)
     clock.time += 10.0
-    assert source.take() == []
+    assert [record for record in source.take() if record.seq >= 0] == []
 
 
 def test_as_fast_as_can_be() -> None:
@@ -224,3 +224,25 @@ def test_stop_now() -> None:
     source.send(cmd.StopNow())
     assert isinstance(source.take()[-1].event, ev.RunFinished)
     assert source.ended
+
+
+def test_the_end_is_estimated_at_most_once_a_second() -> None:
+    """Of real time, however fast virtual time runs; and not again of a moment that was estimated."""
+    source, clock = source_of(two_workers(), rate=0.5)
+    told = []
+    for _ in range(60):
+        clock.time += 0.1
+        told += seen(source, ev.FinishEstimated)
+    assert 5 <= len(told) <= 7
+    first, *later = [record.event for record in told]
+    assert isinstance(first, ev.FinishEstimated) and first.likely_seconds is None
+    assert {record.seq for record in told} == {-1}
+    last = later[-1]
+    assert isinstance(last, ev.FinishEstimated) and last.likely_seconds is not None
+    assert told[-1].at + last.likely_seconds == pytest.approx(8.5, abs=1.0)
+    source.halt(True)
+    seen(source, ev.FinishEstimated)
+    clock.time += 5.0
+    assert len(seen(source, ev.FinishEstimated)) <= 1
+    clock.time += 5.0
+    assert seen(source, ev.FinishEstimated) == []
