@@ -88,7 +88,7 @@ class Speeds:
         if rate is not None:
             return rate
         rates = [speed.rate for speed in self.by_worker.values() if speed.rate is not None]
-        return sum(rates) / len(rates) if rates else None
+        return math.fsum(rates) / len(rates) if rates else None
 
     def overhead_seconds(self, worker: str) -> float:
         """Its overhead per claim, else the mean of the known ones, else 0."""
@@ -96,4 +96,4 @@ class Speeds:
         if own is not None:
             return own
         known = [s.overhead_seconds for s in self.by_worker.values() if s.overhead_seconds is not None]
-        return sum(known) / len(known) if known else 0.0
+        return math.fsum(known) / len(known) if known else 0.0
