@@ -1,14 +1,15 @@
 """The same scenario live and simulated: 4,800 small frames on real worker processes, beside virtual time.
 
-    python benchmarks/live_against_simulated.py                     # all cases, both fleets: about ten minutes
+    python benchmarks/live_against_simulated.py     # all cases, both fleets: about ten minutes
     python benchmarks/live_against_simulated.py --fleet A --only fair --repeat 3
 
 Each case is a run of ``uneven render`` and one of ``uneven simulate`` with the same numbers: fleet, overhead,
-grid, policy, tail, heartbeats and leases. All are scaled by one factor k (speeds x k, times / k) that makes the
-simulated run about 30 s long. One case stalls the fastest worker: live by SIGSTOP, simulated as a silence.
+grid, policy, tail, heartbeats and leases. All are scaled by one factor k (speeds x k, times / k) that makes
+the simulated run about 30 s long. Two cases stall a fastest worker: live by SIGSTOP, simulated as a silence.
 
-Counts are those of the relay's events. Of several repeats the one with the median finishing time is shown, and
-the range of them all; the load is that of the machine while it ran, for a busy one makes workers late.
+Of several repeats the one with the median finishing time is shown, and the range of them all; the load is
+that of the machine while it ran, for a busy one makes workers late. What may differ, and why, is in
+docs/scheduling.md ("Live against simulated").
 """
 
 from __future__ import annotations

@@ -59,8 +59,8 @@ class Heartbeats:
 
     @property
     def wait_seconds(self) -> float:
-        """How long to wait before the next ``tick``: until the next beat, if that is soon. Beats that were only
-        looked for every so often would come late, and in another rhythm than the simulator's."""
+        """How long to wait before the next ``tick``: until the next beat, if that is soon. Beats that were
+        only looked for every so often would come late, and in another rhythm than the simulator's."""
         return min(max(self._next - self._clock.now(), 0.0), self._tick)
 
     def tick(self) -> None:
