@@ -28,8 +28,7 @@ _KEYS: tuple[tuple[str, str], ...] = (
 #: In a simulation, where space halts virtual time.
 _VIRTUAL_KEYS: tuple[tuple[str, str], ...] = (
     ("space p", "virtual time: halt or go on"),
-    ("[ ]", "virtual time: half or twice as fast"),
-    (".", "virtual time: halt, and go to the next event"),
+    ("[ ] .", "virtual time: slower, faster, next event"),
 )
 
 _SIGNS: tuple[tuple[Mark, Role, str], ...] = (
