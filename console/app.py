@@ -244,7 +244,10 @@ class ConsoleApp(App[Outcome]):
         clock = self.virtual_time
         if clock is not None:
             clock.set_rate(min(max(clock.rate * factor, RATE_MIN), RATE_MAX))
-            self.say(f"Virtual time runs {clock.rate:g} times as fast as real time.")
+            if clock.halted:
+                self._say_halted(f", then {clock.rate:g} times as fast as real time")
+            else:
+                self.say(f"Virtual time runs {clock.rate:g} times as fast as real time.")
 
     def action_step(self) -> None:
         """Halt, and go to the next event."""
@@ -254,8 +257,8 @@ class ConsoleApp(App[Outcome]):
             self.tick()
             self._say_halted()
 
-    def _say_halted(self) -> None:
-        self.say(f"Virtual time is halted at {self.now():.2f} s: space goes on, . steps.", seconds=None)
+    def _say_halted(self, how: str = "") -> None:
+        self.say(f"Virtual time is halted at {self.now():.2f} s: . steps, space goes on{how}.", seconds=None)
 
     def action_pause(self) -> None:
         clock = self.virtual_time
@@ -318,6 +321,8 @@ class ConsoleApp(App[Outcome]):
         self.say(f"Ctrl-Z does nothing in the console: {pause}q leaves it; --ui plain can be suspended.")
 
     def _drain(self) -> None:
+        if self.virtual_time is not None:
+            self.virtual_time.halt(False)  # what is in progress takes time to be finished
         self._interrupts = max(self._interrupts, 1)
         self.command(
             Drain(reason="asked from the console"),

@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +21,7 @@ import typer
 
 from console import options as opt
 from console.streams import pour
-from console.terminal import choose_ui
+from console.terminal import Ui, choose_ui
 from farm.errors import ExitCode, OutputError, UsageError, shorten
 from farm.paths import printable
 
@@ -45,6 +46,7 @@ NoHeartbeats = Annotated[
         "--no-heartbeats", help="Nobody reports between parts and no claim lapses, as in the article."
     ),
 ]
+Speed = Annotated[float, typer.Option("--speed", help="With --ui tui: virtual seconds a second.")]
 
 
 def simulate(
@@ -75,7 +77,7 @@ def simulate(
         int, typer.Option("--seed", min=0, help="For what is drawn; 0: workers ask in the order listed.")
     ] = 0,
     ui: Annotated[str, typer.Option("--ui", help="plain (auto), tui, json or none.")] = "plain",
-    speed: Annotated[float, typer.Option("--speed", help="With --ui tui: virtual seconds a second.")] = 10.0,
+    speed: Speed = 10.0,
     refresh: opt.Refresh = 10.0,
     ascii_only: opt.Ascii = False,
     stay: opt.Stay = False,
@@ -89,11 +91,7 @@ def simulate(
     from console.trials import Trial, claims_ahead, parse_conditions
     from farm.simulation.grid import Schedule
 
-    showing = choose_ui("plain" if ui == "auto" else ui, os.environ, sys.stdin.isatty(), sys.stderr.isatty())
-    if not (math.isfinite(refresh) and 0.5 <= refresh <= 60):
-        raise UsageError(f"--refresh {refresh:g}: give 0.5 to 60 repaints a second")
-    if not (math.isfinite(speed) and 0 < speed <= 1e6):
-        raise UsageError(f"--speed {speed:g}: give virtual seconds a second, above 0")
+    showing = _showing(ui, speed, refresh)
     setting = _setting(frames, part, overhead, heartbeat, lease, not no_heartbeats)
     options = opt.relay_options(schedule, tail, lease, heartbeat, 120.0, None, 3, claim_ahead)
     conditions = parse_conditions(condition)
@@ -110,7 +108,7 @@ def simulate(
         lab.say([lab.report_json(lab.report_of(trial, seen.result))])
     elif showing != "none":
         lab.say(lab.report_lines(trial, seen, lab.terminal_width()))
-    if seen.left and not seen.result.finished:
+    if seen.left and seen.result.credited_frames < seen.result.frames:
         return ExitCode.INTERRUPTED
     return ExitCode.DONE if seen.result.credited_frames == seen.result.frames else ExitCode.INCOMPLETE
 
@@ -156,17 +154,31 @@ def compare(
         Path | None, typer.Option("-o", "--output", help="Write to this file; it is replaced.")
     ] = None,
     processes: Annotated[int, typer.Option("--processes", help="0: as many as cores.")] = 0,
+    ui: Annotated[
+        str, typer.Option("--ui", help="plain (auto); tui: watch the runs in the console, then the table.")
+    ] = "plain",
+    speed: Speed = 10.0,
+    refresh: opt.Refresh = 10.0,
+    ascii_only: opt.Ascii = False,
+    stay: opt.Stay = False,
 ) -> int:
     """Many policies over many fleets and conditions, in virtual time: one table.
 
-    Without options: all built-in policies on the article's two fleets.
+    Without options: all built-in policies on the article's two fleets. With --ui tui each run is shown on the
+    virtual clock first; q leaves that, and what you do to a run there changes nothing in the table.
     """
     from console import article as told
     from console import compare as lab
+    from console.simulate import watch_all
     from console.trials import parse_conditions, parse_fleets, parse_schedule
     from farm.simulation.grid import FRESH
 
     chosen = _format(form)
+    watched = _showing(ui, speed, refresh) == "tui"
+    if ui not in ("auto", "plain", "tui"):
+        raise UsageError(f"--ui {shorten(ui)}: choose auto, tui or plain; --format json gives JSON")
+    if watched and article:
+        raise UsageError("--ui tui can't show --article; name its policies and fleets instead")
     if not 0 <= processes <= 256:
         raise UsageError(f"--processes {processes}: give 0 (as many as cores) to 256")
     if article:
@@ -189,12 +201,25 @@ def compare(
         setting,
         processes=processes,
         on_done=_progress(),
+        show=partial(watch_all, rate=speed, refresh_hz=refresh, ascii_only=ascii_only, stay=stay)
+        if watched
+        else lambda trials: None,
     )
     _give(lab.render(comparison, chosen, _width(output)), output)
     return ExitCode.DONE
 
 
 # --- what the options mean -------------------------------------------------------------------------------
+
+
+def _showing(ui: str, speed: float, refresh: float) -> Ui:
+    """Raises UsageError."""
+    showing = choose_ui("plain" if ui == "auto" else ui, os.environ, sys.stdin.isatty(), sys.stderr.isatty())
+    if not (math.isfinite(refresh) and 0.5 <= refresh <= 60):
+        raise UsageError(f"--refresh {refresh:g}: give 0.5 to 60 repaints a second")
+    if not (math.isfinite(speed) and 0 < speed <= 1e6):
+        raise UsageError(f"--speed {speed:g}: give virtual seconds a second, above 0")
+    return showing
 
 
 def _setting(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -23,7 +23,7 @@ from console.summary import render_text, summarize
 from console.timeline import Span
 from console.trials import Trial, spell
 from farm.clock import MonotonicClock
-from farm.events import ClaimGranted, Record
+from farm.events import ClaimGranted, DrainStarted, OperatorActed, Record
 from farm.simulation.runs import SimResult, WorkerResult, simulate
 from farm.simulation.source import SimulatedSource
 
@@ -76,9 +76,13 @@ class History(Model):
         super().__init__("simulated")
         self.spans: dict[str, list[Span]] = {}  #: of each worker
         self.works_from: dict[str, float] = {}  #: when the overhead of a claim was over, by its token
+        self.told_to_stop = False  #: the user ended it before its end
 
     def fold(self, record: Record) -> None:
         super().fold(record)
+        event = record.event
+        self.told_to_stop |= isinstance(event, DrainStarted)
+        self.told_to_stop |= isinstance(event, OperatorActed) and event.action == "stop now"
         worker = self.workers.get(getattr(record.event, "worker", None) or "")
         if worker is None:
             return
@@ -96,6 +100,7 @@ class Seen(NamedTuple):
     history: History
     result: SimResult
     left: bool = False  #: by the user, before its end
+    rate: float = 1.0  #: at which it was watched last, in virtual seconds a second
 
 
 def watch(trial: Trial) -> Seen:
@@ -116,7 +121,20 @@ def watch_in_console(trial: Trial, *, rate: float, refresh_hz: float, ascii_only
     outcome = app.run()
     for record in source.take():
         history.fold(record)
-    return Seen(history, source.result(), left=outcome is None or outcome.why != "ended")
+    left = outcome is None or outcome.why != "ended" or history.told_to_stop
+    return Seen(history, source.result(), left, source.rate)
+
+
+def watch_all(
+    trials: Sequence[Trial], *, rate: float, refresh_hz: float, ascii_only: bool, stay: bool
+) -> None:
+    """Run one after another in the console, each at the rate at which the one before was left, until all were
+    seen or the user leaves one before its end. Raises UsageError."""
+    for trial in trials:
+        seen = watch_in_console(trial, rate=rate, refresh_hz=refresh_hz, ascii_only=ascii_only, stay=stay)
+        if seen.left:
+            return
+        rate = seen.rate
 
 
 # --- what is said ----------------------------------------------------------------------------------------

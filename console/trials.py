@@ -231,7 +231,7 @@ def parse_fleets(text: str) -> list[str]:
             fleets += FLEETS
         elif all(field in (*FLEETS, FRESH) or is_fleet_file(field) for field in fields):
             fleets += fields
-        elif any(field[:1].isalpha() and field != "max" for field in fields):
+        elif any(map(_is_name, fields)):
             known = (*FLEETS, FRESH)
             wrong = next(field for field in fields if field not in known)
             raise UsageError(
@@ -243,6 +243,11 @@ def parse_fleets(text: str) -> list[str]:
     if not fleets:
         raise UsageError("--fleets: name at least one, as in A,B,M16")
     return list(dict.fromkeys(fleets))
+
+
+def _is_name(field: str) -> bool:
+    """Whether it must be meant as a name, and not as a worker's speed (``nan`` is a wrong speed)."""
+    return field[:1].isalpha() and field.lower() not in ("max", "nan", "inf", "infinity")
 
 
 def parse_conditions(text: str) -> list[str]:

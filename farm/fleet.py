@@ -31,10 +31,12 @@ def uniform_fleet(workers: int, overhead_seconds: float = 0.0) -> tuple[WorkerPr
     )
 
 
-def parse_fleet(text: str, overhead_seconds: float = 0.0) -> tuple[WorkerProfile, ...]:
+def parse_fleet(
+    text: str, overhead_seconds: float = 0.0, *, hint: str = ", or 'max' for no limit"
+) -> tuple[WorkerProfile, ...]:
     """The shorthand of the write-ups' tables: ``30,30,12,2`` frames per second each, ``max`` = unthrottled.
 
-    Raises UsageError naming the worker that is wrong.
+    Raises UsageError naming the worker that is wrong; ``hint`` says what else may be given.
     """
     fields = text.split(",")
     if len(fields) > WORKERS_MAX:
@@ -49,8 +51,8 @@ def parse_fleet(text: str, overhead_seconds: float = 0.0) -> tuple[WorkerProfile
                 cap = math.nan
             if not (math.isfinite(cap) and cap > 0):
                 raise UsageError(
-                    f"--fleet {text}: worker {number} is {field.strip()!r}; give frames per second above 0, "
-                    "or 'max' for no limit"
+                    f"--fleet {text}: worker {number} is {field.strip()!r}; give frames per second above 0"
+                    f"{hint}"
                 )
         fleet.append(WorkerProfile(name=f"w{number}", fps_cap=cap, overhead_seconds=overhead_seconds))
     return tuple(fleet)

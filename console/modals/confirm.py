@@ -17,6 +17,8 @@ def quit_question(look: Look, model: Model) -> Question:
         lines = [f"The run goes on: {count(left)} of {count(model.frames)} frames are not credited yet."]
         if model.drain_reason is not None:
             lines.append("It is draining already: parts in progress are being finished.")
+        if model.world == "simulated":
+            return [*lines, "What came of it so far is printed; the same seed gives the same run again."]
         return [*lines, "What is credited is kept; the run can be resumed."]
 
     def choices() -> list[Choice]:

@@ -27,8 +27,8 @@ _KEYS: tuple[tuple[str, str], ...] = (
 
 #: In a simulation, where space halts virtual time.
 _VIRTUAL_KEYS: tuple[tuple[str, str], ...] = (
-    ("[ ]", "virtual time: half or twice as fast"),
-    (".", "virtual time: halt, and go to the next event"),
+    ("space p", "virtual time: halt or go on"),
+    ("[ ] .", "virtual time: slower, faster, next event"),
 )
 
 _SIGNS: tuple[tuple[Mark, Role, str], ...] = (
@@ -48,7 +48,8 @@ class Help(Dialog):
     def __init__(self, look: Look, *, readonly: bool, virtual: bool = False) -> None:
         super().__init__(look, "keys and signs")
         self._readonly = readonly
-        self._keys = (*_KEYS, *_VIRTUAL_KEYS) if virtual else _KEYS
+        own = _VIRTUAL_KEYS if virtual else ()
+        self._keys = (*(key for key in _KEYS if key[0] not in dict(own)), *own)
 
     def rows(self, width: int, height: int) -> Sequence[Pieces]:
         keys: list[Pieces] = []

@@ -181,13 +181,21 @@ class LiveScreen(Screen[None]):
         if not width or not height:
             return
         app, model, look = self.console_app, self.model, self.console_app.look
+        clock = app.virtual_time
         order = self.worker_order()
         self._arrange(width, height, len(order), look)
         plan = self._plan
         assert plan is not None
         self.head.show(
             (
-                view.title_row(model, now, readonly=app.readonly, ended=app.ended),
+                view.title_row(
+                    model,
+                    now,
+                    readonly=app.readonly,
+                    ended=app.ended,
+                    rate=None if clock is None else clock.rate,
+                    halted=clock is not None and clock.halted,
+                ),
                 view.bar_row(model, now, look),
                 view.counts_row(model, now),
             )[: plan.head]

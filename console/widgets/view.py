@@ -39,12 +39,19 @@ _PHASE_WORDS = {
 }
 
 
-def title_row(model: Model, now: float, *, readonly: bool, ended: bool) -> TitleRow:
+def title_row(
+    model: Model, now: float, *, readonly: bool, ended: bool, rate: float | None = None, halted: bool = False
+) -> TitleRow:
+    """``rate``: virtual seconds a second, in a simulation; ``halted``: virtual time stands still."""
     header = model.header
     name = safe(PurePath(header.input).name) if header else "opening"
     badge, mark = _badge(model, ended=ended)
+    if halted and model.finish is None and not ended:
+        badge, mark = "HALTED", Mark.DUPLICATED
     policy, _, _ = model.options.tail.partition(",")
     facts = [f"policy {model.options.policy}", f"tail {policy}"]
+    if rate is not None and model.finish is None:
+        facts.insert(0, f"{rate:g} x real time")
     if readonly:
         facts.insert(0, "read only")
     if model.epoch > 1:

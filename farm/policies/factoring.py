@@ -56,7 +56,7 @@ class Wf:
     def size(self, ask: Ask) -> Size:
         own = ask.caps.get(ask.worker)
         known = [cap for cap in ask.caps.values() if cap is not None]
-        weight = 1.0 if own is None else own * len(known) / sum(known)
+        weight = 1.0 if own is None else own * len(known) / math.fsum(known)
         return _sized(in_batch(ask), weight, self.min, "its share of the batch by declared speed")
 
 

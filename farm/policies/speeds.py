@@ -102,9 +102,9 @@ class Speeds:
     def mean_rate(self) -> float | None:
         """Of the workers whose rate is known; None: of none."""
         rates = [rate for speed in self.by_worker.values() if (rate := speed.rate) is not None]
-        return sum(rates) / len(rates) if rates else None
+        return math.fsum(rates) / len(rates) if rates else None
 
     def mean_overhead_seconds(self) -> float:
         """Per claim, of the workers whose overhead is known; 0 if there are none."""
         known = [s.overhead_seconds for s in self.by_worker.values() if s.overhead_seconds is not None]
-        return sum(known) / len(known) if known else 0.0
+        return math.fsum(known) / len(known) if known else 0.0

@@ -74,7 +74,7 @@ def load_fleet(
     job, None for unknown. Raises UsageError.
     """
     if not is_fleet_file(text):
-        return _as_typed(text, overhead_seconds)
+        return _as_typed(text, overhead_seconds, hint=", or 'max' for no limit")
     return to_profiles(read_fleet(text), text, overhead_seconds, threads)
 
 
@@ -83,7 +83,7 @@ def load_sim_workers(text: str, overhead_seconds: float = 0.0) -> tuple[SimWorke
     if is_fleet_file(text):
         return to_sim_workers(read_fleet(text), text, overhead_seconds)
     workers = []
-    for place, profile in enumerate(_as_typed(text, overhead_seconds), 1):
+    for place, profile in enumerate(_as_typed(text, overhead_seconds, hint=""), 1):
         if profile.fps_cap is None:
             raise UsageError(f"--fleet {text}: worker {place} is 'max'; a simulated one needs a speed")
         workers.append(SimWorker(name=profile.name, fps=profile.fps_cap, overhead_seconds=overhead_seconds))
@@ -113,9 +113,9 @@ def parse_fleet_file(text: str, where: str) -> Fleet:
     return fleet
 
 
-def _as_typed(text: str, overhead_seconds: float) -> tuple[WorkerProfile, ...]:
+def _as_typed(text: str, overhead_seconds: float, hint: str) -> tuple[WorkerProfile, ...]:
     try:
-        return parse_fleet(text, overhead_seconds)
+        return parse_fleet(text, overhead_seconds, hint=hint)
     except UsageError as error:
         if any(mark in text for mark in "/\\.") and not re.fullmatch(r"[\d., max]*", text):
             raise UsageError(f"--fleet {shorten(text)}: a fleet file's name ends in .toml") from None

@@ -12,7 +12,7 @@ partitioned worker goes on rendering.
 
 from __future__ import annotations
 
-from math import inf
+from math import fsum, inf
 
 from farm.simulation.effort import Efforts, Pace
 from farm.simulation.world import SimWorker, World
@@ -27,7 +27,7 @@ def lower_bound_seconds(world: World) -> float:
     wanted = efforts.total_cost
 
     def done_by(time: float) -> float:
-        return sum(_work_until(worker, pace, time) for worker, pace in fleet)
+        return fsum(_work_until(worker, pace, time) for worker, pace in fleet)
 
     last = max(inf if w.dies_at_seconds is None else w.dies_at_seconds for w in world.workers)
     low, high = 0.0, min(1.0, last)

@@ -8,6 +8,7 @@ lower bound of the world before it. Choices that the description leaves open are
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import fsum
 
 from msgspec.structs import replace
 
@@ -68,7 +69,7 @@ def scenes(world: World) -> World:
     count = min(50, world.frames)
     draws = [stream.lognormal(0.8) for _ in range(count)]
     cost = [draws[frame * count // world.frames] for frame in range(world.frames)]
-    scale = world.frames / sum(cost)
+    scale = world.frames / fsum(cost)
     return replace(world, cost=tuple(each * scale for each in cost))
 
 

@@ -8,6 +8,7 @@ seed also says in which order the workers ask.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import fsum
 
 from farm.events import RelayOptions
 from farm.simulation.noise import Stream
@@ -66,7 +67,7 @@ def random_world(seed: int, *, part: int = 1, options: RelayOptions | None = Non
     speeds = [stream.lognormal(sigma, median) for _ in range(workers)]
     seconds = stream.log_uniform(60.0, 600.0)
     overhead = min(stream.log_uniform(0.2, 8.0), seconds / 20.0)
-    frames = max(workers * 4, min(round(seconds * sum(speeds)), 100_000))
+    frames = max(workers * 4, min(round(seconds * fsum(speeds)), 100_000))
     return _named(world_of(fleet_of(speeds, overhead), frames, part=part, options=options), "fresh", seed)
 
 

@@ -1,8 +1,10 @@
 """Seeded numbers that are the same for ever: across processes, PYTHONHASHSEED and Python versions.
 
-Rule: only ``random.Random.random`` is used, the one method whose sequence Python promises to keep; everything
-else is made of it here. A stream is named by its keys, so that one more draw in one place moves nothing in
-another.
+Rules:
+- only ``random.Random.random`` is used, the one method whose sequence Python promises to keep; everything
+  else is made of it here. A stream is named by its keys, so that one more draw in one place moves nothing in
+  another;
+- whatever a world is made of is summed by ``math.fsum``: ``sum`` rounds floats otherwise since Python 3.12.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import fsum
 
 import msgspec
 
@@ -51,7 +52,7 @@ class SimResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def idle_seconds(self) -> float:
-        return sum(worker.idle_seconds for worker in self.workers)
+        return fsum(worker.idle_seconds for worker in self.workers)
 
 
 def simulate(

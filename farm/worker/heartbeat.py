@@ -57,6 +57,12 @@ class Heartbeats:
         if self._thread.is_alive():
             self._thread.join(_STOP_SECONDS)
 
+    @property
+    def wait_seconds(self) -> float:
+        """How long to wait before the next ``tick``: until the next beat, if that is soon. Beats that were
+        only looked for every so often would come late, and in another rhythm than the simulator's."""
+        return min(max(self._next - self._clock.now(), 0.0), self._tick)
+
     def tick(self) -> None:
         """Beat if it is time. Raises ChannelClosed."""
         slept = self._clock.beat()
@@ -75,7 +81,7 @@ class Heartbeats:
 
     def _run(self) -> None:
         try:
-            while not self._stop.wait(self._tick):
+            while not self._stop.wait(self.wait_seconds):
                 self.tick()
         except ChannelClosed:
             pass

@@ -133,6 +133,17 @@ def test_two_processes_give_the_same_table(capsys: pytest.CaptureFixture[str]) -
     assert len(places) == 8 and comparison["cells"][0]["seeds"] == 2
 
 
+def test_those_who_watch_first_see_every_run_and_change_none() -> None:
+    schedules = [parse_schedule("fair"), parse_schedule("guided,12+late")]
+    seen: list[Trial] = []
+    arguments = (schedules, ["A", "10,10,3"], ["base"], range(2), Setting(part=48))
+    watched = compare.compare(*arguments, processes=1, show=seen.extend)
+    assert watched == compare.compare(*arguments, processes=1)
+    assert [(trial.schedule, trial.fleet, trial.seed) for trial in seen] == [
+        (schedule, fleet, seed) for schedule in schedules for fleet in ("A", "10,10,3") for seed in (0, 1)
+    ]
+
+
 def test_csv_has_a_line_a_cell(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "table.csv"
     arguments = ("--policies", "fixed,48", "--format", "csv", "-o", str(file), "--processes", "1")
@@ -223,7 +234,10 @@ def test_spellings() -> None:
         (["--policies", "fair+tail"], "--tail tail"),
         (["--fleets", ""], "--fleets"),
         (["--fleets", "A,Q7"], "no fleet 'Q7'"),
-        (["--fleets", "10,nan"], "nan"),
+        (["--fleets", "10,nan"], "worker 2 is 'nan'"),
+        (["--ui", "tui"], "terminal"),
+        (["--ui", "json"], "--format json"),
+        (["--speed", "nan"], "--speed nan"),
         (["--fleets", "10,0"], "0"),
         (["--fleets", "A", "--frames", "100"], "frames of its own"),
         (["--conditions", "rain"], "'rain' is not a condition"),

@@ -15,10 +15,12 @@ import pytest
 
 from console import cli
 from console.app import ConsoleApp
+from console.modals.dialog import Question
 from console.simulate import History, Seen, draw, report_lines, watch
 from console.theme import SYMBOLS, Mark
 from console.timeline import SPANS_MAX, Span
 from console.trials import Setting, Trial, parse_schedule
+from console.widgets.header import TitleRow
 from farm.simulation.source import SimulatedSource
 from tests.console.player import Player
 
@@ -156,6 +158,7 @@ def test_none_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         (["--fleet", "30,-2"], "-2"),
         (["--fleet", "30,nan"], "nan"),
         (["--fleet", "30,max"], "needs a speed"),
+        (["--fleet", "30,x"], "frames per second above 0\n"),
         (["--fleet", "nowhere.toml"], "nowhere.toml"),
         (["--frames", "0"], "--frames 0"),
         (["--frames", "-5"], "--frames -5"),
@@ -208,6 +211,12 @@ def on_loop(test: Callable[[], Coroutine[None, None, None]]) -> Callable[[], Non
     return go
 
 
+def head(app: ConsoleApp) -> TitleRow:
+    """The first row of the screen."""
+    (row,) = (row for row in app.live.head.rows if isinstance(row, TitleRow))
+    return row
+
+
 @on_loop
 async def test_keys_halt_hurry_and_step_virtual_time() -> None:
     real = HandClock()
@@ -223,6 +232,10 @@ async def test_keys_halt_hurry_and_step_virtual_time() -> None:
         assert source.rate == 5.0
         await pilot.press("space")
         assert source.halted and app.standing and not app.model.paused
+        assert head(app).badge == "HALTED" and head(app).facts[0] == "5 x real time"
+        await pilot.press("right_square_bracket", "left_square_bracket")
+        said = app.live.said
+        assert source.halted and said is not None and "halted at 10.00 s" in said.text
         real.time = 2.0
         app.tick()
         assert app.now() == pytest.approx(10.0)
@@ -231,11 +244,34 @@ async def test_keys_halt_hurry_and_step_virtual_time() -> None:
         assert app.model.records > before and source.halted
         await pilot.press("space")
         assert not source.halted
+        assert head(app).badge == "SIMULATED"
         source.set_rate(1000.0)
         while not app.ended:
             real.time += 0.01
             app.tick()
         assert app.model.work is not None and app.model.work.makespan_seconds == pytest.approx(133.2)
+
+
+@on_loop
+async def test_a_drain_is_not_held_up_by_halted_time() -> None:
+    real = HandClock()
+    source = SimulatedSource(Trial(FIXED, "30,30,12,2").world(), real, rate=10.0)
+    app = ConsoleApp(source, refresh_hz=1e-6, exit_when_done=False)
+    app.model = history = History()
+    async with app.run_test(size=(100, 30)) as pilot:
+        real.time = 1.0
+        app.tick()
+        await pilot.press("space", "q")
+        assert isinstance(app.screen, Question)
+        said = "".join(text for row in app.screen.rows(80, 20) for text, _ in row)
+        assert (
+            "What came of it so far is printed" in said and "resumed" not in said and not history.told_to_stop
+        )
+        await pilot.press("d")
+        while not app.ended:
+            real.time += 0.1
+            app.tick()
+    assert history.told_to_stop and history.work is None
 
 
 @on_loop

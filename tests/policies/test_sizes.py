@@ -7,7 +7,7 @@ The 1,000 iterations on 4 processors are the example by which loop scheduling me
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from farm.policies.adaptive_factoring import Af
@@ -60,6 +60,18 @@ def test_static_slices_are_valid_for_every_job_and_fleet(workers: int) -> None:
         given = sizes(Static(), frames, workers)
         assert sum(given) == frames and len(given) == min(frames, workers)
         assert max(given) - min(given) <= 1
+
+
+@given(frames=st.integers(1, 10**9), workers=st.integers(1, 3000))
+@settings(max_examples=60, deadline=None)
+@example(frames=5, workers=4)  # the write-up's formula gives an empty slice that begins beyond the end
+def test_static_slices_are_valid_for_any_numbers(frames: int, workers: int) -> None:
+    open_frames, slices = frames, list[int]()
+    while open_frames:
+        size = Static().size(ask(open_frames, workers, frames, grants=len(slices))).frames
+        slices.append(min(round(size), open_frames))
+        open_frames -= slices[-1]
+    assert len(slices) == min(frames, workers) and max(slices) - min(slices) <= 1
 
 
 def test_static_never_gives_more_than_a_slice_nor_more_than_is_open() -> None:

@@ -21,6 +21,17 @@ def test_a_cell() -> None:
     assert run_cell(cell) == result
 
 
+@pytest.mark.parametrize(("frames", "part", "workers"), [(5, 1, 4), (97, 1, 9), (101, 7, 4), (40, 12, 6)])
+def test_static_has_at_most_a_slice_a_worker_in_flight(frames: int, part: int, workers: int) -> None:
+    fleet = [worker(f"w{n}", fps=2.0 + n) for n in range(workers)]
+    simulation = Simulation(small_world(*fleet, frames=frames, part=part, policy="static", tail="none"))
+    most = 0
+    while simulation.step():
+        most = max(most, len(simulation.books.chunks))
+    assert simulation.books.credited_frames == frames
+    assert most <= workers and simulation.books.chunk_count <= (workers if part == 1 else 2 * workers)
+
+
 def test_a_schedule_by_name() -> None:
     assert FIXED.name == "fixed,48 + none"
     assert Schedule("fair", "split", True).name == "fair + split + ahead"

@@ -25,7 +25,7 @@ class FakeChannel:
 
 
 class Bench:
-    def __init__(self, lease_seconds: float = 20.0) -> None:
+    def __init__(self, lease_seconds: float = 20.0, heartbeat_seconds: float = 2.0) -> None:
         self.time = 0.0
         self.channel = FakeChannel()
         self.orders = Orders(self)
@@ -33,7 +33,7 @@ class Bench:
             self.channel,  # type: ignore[arg-type]
             self.orders,
             self.now,
-            heartbeat_seconds=2.0,
+            heartbeat_seconds=heartbeat_seconds,
             lease_seconds=lease_seconds,
         )
 
@@ -53,6 +53,18 @@ def test_one_beat_an_interval():
     bench = Bench()
     bench.run(60.0, answered=True)
     assert len(bench.channel.sent) == 30
+
+
+def test_beats_come_when_they_are_due():
+    """Found by benchmarks/live_against_simulated.py: beats 0.6 s apart came after 0.5 or 0.75 s."""
+    bench = Bench(heartbeat_seconds=0.6)
+    came: list[float] = []
+    while len(came) < 20:
+        bench.time += bench.beats.wait_seconds
+        bench.beats.tick()
+        bench.orders.heard(Beat())
+        came += [bench.time] * (len(bench.channel.sent) - len(came))
+    assert came == pytest.approx([0.6 * number for number in range(1, 21)], abs=0.001)
 
 
 def test_a_beat_lists_what_is_held():
