@@ -27,7 +27,8 @@ from farm.policies.registry import parse_policy, parse_tail
 from farm.relay import endings
 from farm.relay.books import OPEN, SET_ASIDE, Books
 from farm.relay.credits import deliver
-from farm.relay.grants import anything_to_give, grant, grant_ahead, grant_part, trim_claims, try_grant
+from farm.relay.deliveries import offer, take_block
+from farm.relay.grants import anything_to_give, grant, grant_ahead, trim_claims, try_grant
 from farm.relay.identity import live_claim, own_claim, refuse
 from farm.relay.ledger import ClaimRecord, WorkerRecord
 from farm.relay.repeats import Answers, numbered
@@ -35,7 +36,14 @@ from farm.relay.turn import Outcome, Turn
 from farm.relay.watch import check_leases, check_progress
 
 #: Events after which a parked worker can't be better off than before.
-_QUIET = (ev.LeaseRenewed, ev.ClaimRefused, ev.MessageRefused, ev.WorkerParked, ev.PartSuperseded)
+_QUIET = (
+    ev.LeaseRenewed,
+    ev.BlockStored,
+    ev.ClaimRefused,
+    ev.MessageRefused,
+    ev.WorkerParked,
+    ev.PartSuperseded,
+)
 
 
 class Relay:
@@ -213,8 +221,13 @@ class Relay:
                 return self._fail(turn, worker, request)
             case msg.Release():
                 return self._release(turn, worker, request)
+            case msg.Begin() | msg.Block():
+                claim = own_claim(turn, worker, request, request.token)
+                if isinstance(claim, msg.NotClaimant | msg.Refused):
+                    return claim
+                return take_block(turn, worker, claim, request)
             case msg.Offer():
-                return self._offer(turn, worker, request)
+                return offer(turn, worker, request)
             case msg.Leave():
                 for claim in list(self.books.workers[worker].claims.values()):
                     endings.end_claim(turn, claim, "released", "its worker left")
@@ -271,23 +284,6 @@ class Relay:
             reason = f"you hold {', '.join(held)}: complete or release it first"
             return refuse(turn, worker, request, worker, reason, "state")
         return grant(turn, worker, self._policy, self._tail)
-
-    def _offer(self, turn: Turn, worker: str, request: msg.Offer) -> msg.AnyAnswer:
-        books = self.books
-        if not 0 <= request.part < books.grid.parts:
-            return refuse(turn, worker, request, request.part, f"parts are 0 to {books.grid.parts - 1}")
-        if books.linear:
-            reason = "this job reads from the start, and how a part in a spool was read can't be told"
-            return refuse(turn, worker, request, request.part, reason, "state")
-        if books.workers[worker].claims or books.draining or books.paused_at is not None:
-            reason = "offer parts while you hold nothing and the job is running"
-            return refuse(turn, worker, request, request.part, reason, "state")
-        granted = None
-        if books.parts[request.part] <= 1:
-            granted = grant_part(turn, worker, request.part)
-        if granted is None:
-            return refuse(turn, worker, request, request.part, "that part is not wanted any more", "state")
-        return granted
 
     def _heartbeat(self, turn: Turn, worker: str, request: msg.Heartbeat) -> msg.AnyAnswer:
         books = self.books

@@ -17,6 +17,7 @@ import msgspec
 
 from farm.errors import UsageError, shorten
 from farm.events import RelayOptions
+from farm.fleet import LinkProfile
 from farm.source import part_cuts
 
 Interval = tuple[float, float]
@@ -37,6 +38,8 @@ class SimWorker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     partitions: tuple[Interval, ...] = ()
     throttles: tuple[tuple[float, float], ...] = ()  #: (from when on, factor of its speed)
     frame_noise: float = 0.0  #: sigma of a lognormal factor, mean 1, on what each frame costs it
+    #: Its parts go to the store through this, in blocks; None: at once, as on one disk.
+    link: LinkProfile | None = None
     load: float = 0.0  #: mean share of its speed that is lost to other work, drawn anew every 5 s
 
 

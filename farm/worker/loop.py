@@ -11,7 +11,8 @@ What ends what (DESIGN.md §4 and §6):
 - *not claimant* for anything: that claim is dropped, and the next one is asked for;
 - a part that can't be rendered: what was rendered before it is delivered, then the claim is failed;
 - a message that the relay refuses: that is our own fault, so the worker leaves;
-- no connection, or no answer for three leases: the worker ends. Rendered parts stay in its spool.
+- no connection, or no answer for three leases: the worker ends. Rendered parts stay in its spool, and are
+  offered by the next worker that works in it, before it asks for any claim.
 """
 
 from __future__ import annotations
@@ -32,22 +33,29 @@ from farm.messages import (
     Claim,
     Complete,
     Completed,
+    Declined,
     Fail,
     Finished,
+    Granted,
     Join,
     Leave,
+    Offer,
     Parked,
     Refused,
     Release,
     Welcome,
 )
 from farm.parts import PartFacts
+from farm.store import part_file_name
+from farm.worker.blocks import BlockSender
 from farm.worker.channel import Channel, ChannelClosed
 from farm.worker.delivery import Deliveries, Failure, Rendered
 from farm.worker.heartbeat import Heartbeats
-from farm.worker.log import Log, file_safe
+from farm.worker.link import LinkFaults, NoFaults
+from farm.worker.log import Log
 from farm.worker.orders import HeldClaim, Orders
 from farm.worker.spec import WorkerSpec
+from farm.worker.spool import SpooledPart, finished_parts
 from farm.worker.throttle import Throttle
 
 #: How long a worker that says good-bye waits for the answer.
@@ -96,6 +104,7 @@ class WorkerLoop:
         renderer: Callable[[bool], Renderer],
         log: Log,
         clock: Clock,
+        link_faults: LinkFaults | None = None,
     ) -> None:
         self._spec = spec
         self._grid = PartGrid(spec.cuts)
@@ -104,7 +113,10 @@ class WorkerLoop:
         self._clock = clock
         self.orders = Orders(clock)
         self._channel = Channel(sock, self.orders.heard, self.orders.closed)
-        self._deliveries = Deliveries(self._channel, self.orders, spec.store_dir, log)
+        blocks = None
+        if spec.link is not None:
+            blocks = BlockSender(spec, self._channel, self.orders, clock, log, link_faults or NoFaults())
+        self._deliveries = Deliveries(self._channel, self.orders, spec.store_dir, log, blocks)
         self._throttle = Throttle(spec.profile.fps_cap, clock, self._sleep)
         self._free_at: float | None = None  # when the last claim's work was scheduled to end; None: parked
         self._heartbeats: Heartbeats | None = None
@@ -119,6 +131,8 @@ class WorkerLoop:
         try:
             self._join()
             self._deliveries.start()
+            self._spec.spool_dir.mkdir(exist_ok=True)
+            self._offer_parts()
             while (claim := self._claim()) is not None:
                 self._work(claim)
             self._leave("drained" if self.orders.drain else "no more work")
@@ -178,6 +192,8 @@ class WorkerLoop:
             return claim
         if orders.leaving or orders.finished:
             return None
+        if self._deliveries.left_behind:
+            self._offer_parts()
         answer = self._ask(Claim())
         if isinstance(answer, Parked):
             self._free_at = None
@@ -192,6 +208,44 @@ class WorkerLoop:
         self._stop_heartbeats()  # after the good-bye they would come from a stranger
         with contextlib.suppress(ChannelClosed, TimeoutError):  # we go anyway
             self._channel.ask(Leave(reason=reason), BYE_SECONDS)
+
+    # --- parts from before
+
+    def _offer_parts(self) -> None:
+        """Offer the finished parts that are in the spool, or in one that nobody comes back to."""
+        self._deliveries.left_behind = False
+        for folder in (self._spec.spool_dir, *self._spec.orphan_spools):
+            for found in finished_parts(folder, self._grid, self._spec.settings_hash):
+                if self.orders.leaving or self.orders.finished:
+                    return
+                self._offer(found)
+            if folder != self._spec.spool_dir:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()  # unless something is kept in it
+
+    def _offer(self, found: SpooledPart) -> None:
+        part = found.facts.header.part
+        answer = self._ask(Offer(part=part))
+        claim = self.orders.take_grant() if isinstance(answer, Granted) else None
+        if claim is not None:
+            self._log.begin(claim.token)
+            self._log.line(f"part {part}: found finished in the spool, {claim.token} to deliver it")
+            self._deliveries.put(Rendered(claim, found.facts, found.path, 0.0, 0, 0.0))
+            self._end_delivery(claim)
+            self._log.end()
+        elif isinstance(answer, Declined):
+            self._log.line(f"part {part}: found finished in the spool; {answer.why}")
+            if not answer.keep:
+                found.path.unlink(missing_ok=True)
+
+    def _end_delivery(self, claim: HeldClaim) -> None:
+        """Wait until what was found is delivered, and give back what else its claim covers."""
+        self._deliveries.wait_idle()
+        failure = self._deliveries.take_failure()
+        if claim.live and failure is not None:
+            self._ask(Fail(token=claim.token, part=failure.part, kind=failure.kind, message=failure.message))
+        elif claim.live:
+            self._ask(Release(token=claim.token))
 
     # --- one claim
 
@@ -268,7 +322,7 @@ class WorkerLoop:
 
     def _render(self, claim: HeldClaim, part: int) -> None:
         start, stop = self._grid.start(part), self._grid.stop(part)
-        path = self._spec.spool_dir / f"{self._spec.name}-p{part:06d}-{file_safe(claim.token)}.part"
+        path = self._spec.spool_dir / part_file_name(part, claim.token)
         path.unlink(missing_ok=True)
         renderer = self._renderer_for(claim.linear)
         began = claim.part_began_at = self._clock.now()

@@ -24,6 +24,7 @@ from farm.messages import (
     Claim,
     Complete,
     Completed,
+    Declined,
     Deliver,
     Delivered,
     Granted,
@@ -31,6 +32,7 @@ from farm.messages import (
     Join,
     Leave,
     Message,
+    Offer,
     Welcome,
     decode_request,
     encode,
@@ -131,7 +133,7 @@ class FakeRenderers:
 
 class Peer:
     """The relay's end. ``expect`` takes the worker's next request; heartbeats are answered on the way, with
-    ``beat``, unless they are what is expected."""
+    ``beat``, and offers declined, unless they are what is expected."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.beat = Beat()
@@ -153,6 +155,9 @@ class Peer:
                 self.beats.append(request)
                 if not self.mute:
                     self.say(self.beat, to=request)
+                continue
+            if isinstance(request, Offer) and kind is not Offer:
+                self.say(Declined(part=request.part, why="not wanted any more"), to=request)
                 continue
             assert isinstance(request, kind), f"{request} instead of {kind.__name__}"
             for name, value in fields.items():
