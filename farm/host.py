@@ -92,7 +92,7 @@ class RelayHost:
         self._arrived = asyncio.Event()
         self._held = False
         self._tick_waits = False
-        self._desk = DeliveryDesk(store, relay.books, settings_hash, self._post_request, self._spawn)
+        self.desk = DeliveryDesk(store, relay.books, settings_hash, self._post_request, self._spawn)
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
         #: workers of the start line that have not asked or gone yet; None once the line has opened
@@ -201,7 +201,7 @@ class RelayHost:
             for worker, push in outcome.pushes:
                 self._engine.send(worker, msg.encode(push))
             if isinstance(stimulus.request, msg.Deliver):
-                self._desk.answered(stimulus.request, outcome.answer)
+                self.desk.answered(stimulus.request, outcome.answer)
             if stimulus.command is not None and outcome.refusal is None:
                 self._act(stimulus.command)
 
@@ -214,7 +214,7 @@ class RelayHost:
                 )
             elif isinstance(event, ev.PartFailed):
                 self._part_failed.set()
-        self._desk.watch(events)
+        self.desk.watch(events)
 
     # --- the start line ----------------------------------------------------------------------------------
 
@@ -254,13 +254,13 @@ class RelayHost:
             self._engine.send(worker, msg.encode(refusal))
             return
         if isinstance(request, Delivery):
-            self._desk.take(worker, request)
+            self.desk.take(worker, request)
         else:
             self._post_request(worker, request)
 
     def gone(self, worker: str, reason: str, sure: bool) -> None:
         self._alive.discard(worker)
-        self._desk.gone(worker)
+        self.desk.gone(worker)
         self._step_up(worker)
         if self._closing:
             return

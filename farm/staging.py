@@ -136,8 +136,8 @@ class Staging:
                 self._remove(name)
 
     def holds(self, part: int) -> bool:
-        """Whether there is anything of a part, as far as is known. Doesn't look at the disk."""
-        return self._files is not None and bool(self._files.get(part))
+        """Whether there may be anything of a part. Doesn't look at the disk, and so doesn't know at first."""
+        return self._files is None or bool(self._files.get(part))
 
     def parts(self) -> list[int]:
         """The parts of which there is something."""

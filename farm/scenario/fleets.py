@@ -170,7 +170,7 @@ def to_profiles(
             name=name,
             fps_cap=worker.fps if isinstance(worker.fps, float) else None,
             overhead_seconds=_overhead(worker, fleet, overhead_seconds),
-            link=worker.link and worker.link.profile(),
+            link=None if worker.link is None else worker.link.profile(),
         )
         for name, worker in _names(fleet, where)
     )
@@ -193,7 +193,7 @@ def to_sim_workers(fleet: Fleet, where: str, overhead_seconds: float = 0.0) -> t
             throttles=worker.throttle,
             frame_noise=worker.noise,
             load=worker.load,
-            link=worker.link and worker.link.profile(),
+            link=None if worker.link is None else worker.link.profile(),
         )
         for name, worker in _names(fleet, where)
         if isinstance(worker.fps, float)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from farm.messages import Deliver
+from farm.messages import BlockStored, Deliver
 from farm.simulation.claims import HeldClaim
 from farm.simulation.line import Line
 
@@ -62,9 +62,21 @@ class Deliveries:
         if self._waiting:
             self._send_next()
 
+    def stored(self, answer: BlockStored) -> None:
+        """A block of the one in transit is; over a link only."""
+
+    def resume(self) -> None:
+        """The worker goes on after a stop."""
+
+    def drop(self) -> None:
+        """The worker is gone."""
+
     def _send_next(self) -> None:
         while self._waiting and not self.in_transit:
             part = self._waiting.popleft()
             if part.claim.wants(part.start, part.stop):
                 self.in_transit = True
-                self._line.send(part.deliver())
+                self._send(part)
+
+    def _send(self, part: RenderedPart) -> None:
+        self._line.send(part.deliver())

@@ -85,7 +85,7 @@ class Link:
         if arrives_at > now and self._sleep(arrives_at - now):
             raise LinkInterrupted
         if breaks:
-            raise LinkBroken(f"the link broke in block {index} of part {part}")
+            raise LinkBroken(f"the link broke in block {index + 1} of part {part}")
         return data
 
 
