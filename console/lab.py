@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,6 +40,10 @@ PartFrames = Annotated[int, typer.Option("--part", metavar="FRAMES", help="Frame
 Overhead = Annotated[
     float, typer.Option("--overhead", metavar="SECONDS", help="Time lost at the start of every claim.")
 ]
+FrameKb = Annotated[
+    float,
+    typer.Option("--frame-kb", metavar="KB", help="Size of a rendered frame, for workers with a link."),
+]
 NoHeartbeats = Annotated[
     bool,
     typer.Option(
@@ -59,6 +64,7 @@ def simulate(
     frames: Frames = None,
     overhead: Overhead = 2.0,
     part: PartFrames = 1,
+    frame_kb: FrameKb = 20.0,
     schedule: opt.Schedule = opt.DEFAULT_SCHEDULE,
     tail: opt.Tail = opt.DEFAULT_TAIL,
     claim_ahead: opt.ClaimAhead = None,
@@ -95,6 +101,9 @@ def simulate(
     if not (math.isfinite(speed) and 0 < speed <= 1e6):
         raise UsageError(f"--speed {speed:g}: give virtual seconds a second, above 0")
     setting = _setting(frames, part, overhead, heartbeat, lease, not no_heartbeats)
+    if not (math.isfinite(frame_kb) and 0 < frame_kb <= 1e6):
+        raise UsageError(f"--frame-kb {frame_kb:g}: give kilobytes above 0 and at most 1,000,000")
+    setting = replace(setting, frame_bytes=frame_kb * 1000)
     options = opt.relay_options(schedule, tail, lease, heartbeat, 120.0, None, 3, claim_ahead)
     conditions = parse_conditions(condition)
     if len(conditions) != 1:

@@ -124,7 +124,10 @@ class Relay:
         if isinstance(request, msg.Join):
             return self._join(worker, request, now)
         answers = self._answers.setdefault(worker, Answers())
-        repeated = answers.repeated(request.seq)
+        # A step of a delivery may wait for its place at the store for longer than answers are kept, and is
+        # answered with what is there, however often it is said.
+        step = isinstance(request, msg.Begin | msg.Block)
+        repeated = None if step else answers.repeated(request.seq)
         if repeated is not None:
             return Outcome(repeated)
         turn = self._turn(now)
@@ -133,6 +136,8 @@ class Relay:
             answer: msg.AnyAnswer = refuse(turn, worker, request, worker, "join first", "state")
             return turn.outcome(numbered(answer, request.seq))
         answer = self._answer(turn, worker, request)
+        if step:
+            return self._finish(turn, numbered(answer, request.seq))
         return self._finish(turn, answers.keep(request.seq, answer))
 
     def gone(self, worker: str, reason: str, sure: bool, now: float) -> Outcome:

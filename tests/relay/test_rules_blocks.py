@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from farm import events as ev
@@ -98,3 +99,22 @@ def test_old_workers_and_their_words_are_as_before() -> None:
     assert msg.encode(msg.Heartbeat(claims=(ev.ClaimProgress("c0#1@e1", 3),))) == (
         b'{"type":"Heartbeat","claims":[{"token":"c0#1@e1","position":3}]}'
     )
+
+
+def test_a_delivery_that_waits_long_for_its_place_is_answered_all_the_same() -> None:
+    """1. w1 asks where to begin, as its request 1. 2. Before its turn comes, 200 heartbeats were answered."""
+    run = Run("w1")
+    token = run.claim("w1").token
+    for seq in range(2, 202):
+        run.say("w1", msg.Heartbeat(seq=seq, claims=(ev.ClaimProgress(token),)))
+    answer = run.say("w1", msgspec.structs.replace(begin(token, 0, stored=3), seq=1))
+    assert answer == msg.BlockStored(seq=1, token=token, part=0, next_block=3, next=0, stop=20)
+
+
+def test_a_step_that_is_said_twice_is_answered_with_what_is_there() -> None:
+    run = Run("w1")
+    token = run.claim("w1").token
+    for stored in (1, 2):
+        again = msgspec.structs.replace(block(token, 0, 0, stored), seq=7)
+        answer = run.say("w1", again)
+        assert isinstance(answer, msg.BlockStored) and (answer.seq, answer.next_block) == (7, stored)

@@ -143,6 +143,7 @@ def test_a_simulated_worker_needs_a_speed() -> None:
         ("article-b.toml", [24, 24, 24, 1]),
         ("strangers.toml", [2.1, 4.3, 3.8, 5.1, 6.2]),
         ("household.toml", [48, 14, 3]),
+        ("links.toml", [30, 24, 12]),
     ],
 )
 def test_the_samples(file: str, speeds: list[float]) -> None:
