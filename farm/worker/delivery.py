@@ -52,7 +52,7 @@ class Deliveries:
     def __init__(
         self, channel: Channel, orders: Orders, store: Path, log: Log, blocks: BlockSender | None = None
     ) -> None:
-        self.left_behind = False  #: a finished part stayed in the spool
+        self.left_behind = True  #: there may be finished parts in the spool that nobody delivers
         self._channel = channel
         self._orders = orders
         self._store = store

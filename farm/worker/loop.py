@@ -33,13 +33,10 @@ from farm.messages import (
     Claim,
     Complete,
     Completed,
-    Declined,
     Fail,
     Finished,
-    Granted,
     Join,
     Leave,
-    Offer,
     Parked,
     Refused,
     Release,
@@ -53,9 +50,9 @@ from farm.worker.delivery import Deliveries, Failure, Rendered
 from farm.worker.heartbeat import Heartbeats
 from farm.worker.link import LinkFaults, NoFaults
 from farm.worker.log import Log
+from farm.worker.offers import Offers
 from farm.worker.orders import HeldClaim, Orders
 from farm.worker.spec import WorkerSpec
-from farm.worker.spool import SpooledPart, finished_parts
 from farm.worker.throttle import Throttle
 
 #: How long a worker that says good-bye waits for the answer.
@@ -117,6 +114,7 @@ class WorkerLoop:
         if spec.link is not None:
             blocks = BlockSender(spec, self._channel, self.orders, clock, log, link_faults or NoFaults())
         self._deliveries = Deliveries(self._channel, self.orders, spec.store_dir, log, blocks)
+        self._offers = Offers(spec, self._ask, self.orders, self._deliveries, log)
         self._throttle = Throttle(spec.profile.fps_cap, clock, self._sleep)
         self._free_at: float | None = None  # when the last claim's work was scheduled to end; None: parked
         self._heartbeats: Heartbeats | None = None
@@ -132,7 +130,6 @@ class WorkerLoop:
             self._join()
             self._deliveries.start()
             self._spec.spool_dir.mkdir(exist_ok=True)
-            self._offer_parts()
             while (claim := self._claim()) is not None:
                 self._work(claim)
             self._leave("drained" if self.orders.drain else "no more work")
@@ -190,10 +187,10 @@ class WorkerLoop:
         claim = orders.take_grant()
         if claim is not None:
             return claim
+        if self._deliveries.left_behind:
+            self._offers.make()
         if orders.leaving or orders.finished:
             return None
-        if self._deliveries.left_behind:
-            self._offer_parts()
         answer = self._ask(Claim())
         if isinstance(answer, Parked):
             self._free_at = None
@@ -208,44 +205,6 @@ class WorkerLoop:
         self._stop_heartbeats()  # after the good-bye they would come from a stranger
         with contextlib.suppress(ChannelClosed, TimeoutError):  # we go anyway
             self._channel.ask(Leave(reason=reason), BYE_SECONDS)
-
-    # --- parts from before
-
-    def _offer_parts(self) -> None:
-        """Offer the finished parts that are in the spool, or in one that nobody comes back to."""
-        self._deliveries.left_behind = False
-        for folder in (self._spec.spool_dir, *self._spec.orphan_spools):
-            for found in finished_parts(folder, self._grid, self._spec.settings_hash):
-                if self.orders.leaving or self.orders.finished:
-                    return
-                self._offer(found)
-            if folder != self._spec.spool_dir:
-                with contextlib.suppress(OSError):
-                    folder.rmdir()  # unless something is kept in it
-
-    def _offer(self, found: SpooledPart) -> None:
-        part = found.facts.header.part
-        answer = self._ask(Offer(part=part))
-        claim = self.orders.take_grant() if isinstance(answer, Granted) else None
-        if claim is not None:
-            self._log.begin(claim.token)
-            self._log.line(f"part {part}: found finished in the spool, {claim.token} to deliver it")
-            self._deliveries.put(Rendered(claim, found.facts, found.path, 0.0, 0, 0.0))
-            self._end_delivery(claim)
-            self._log.end()
-        elif isinstance(answer, Declined):
-            self._log.line(f"part {part}: found finished in the spool; {answer.why}")
-            if not answer.keep:
-                found.path.unlink(missing_ok=True)
-
-    def _end_delivery(self, claim: HeldClaim) -> None:
-        """Wait until what was found is delivered, and give back what else its claim covers."""
-        self._deliveries.wait_idle()
-        failure = self._deliveries.take_failure()
-        if claim.live and failure is not None:
-            self._ask(Fail(token=claim.token, part=failure.part, kind=failure.kind, message=failure.message))
-        elif claim.live:
-            self._ask(Release(token=claim.token))
 
     # --- one claim
 

@@ -13,7 +13,7 @@ from farm import events as ev
 from farm.deliveries import DELIVERIES_MAX
 from farm.fleet import LinkProfile
 from farm.host import End
-from farm.messages import Block, Declined, Offer
+from farm.messages import Block, Claim, Declined, Offer
 from farm.worker.link import LinkBroken, StoreBusy
 
 from .farm import Farm
@@ -257,6 +257,7 @@ def test_what_is_not_whole_in_a_spool_is_removed_and_rendered_again(tmp_path: Pa
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_what_is_not_wanted_any_more_is_removed_from_the_spool(tmp_path: Path, keep: bool) -> None:
+    """What may be wanted later is kept, and offered again before the next claim is asked for."""
     (tmp_path / "spool").mkdir()
     path = tmp_path / "spool" / "p000001-c0.1.e1.part"
     write_part(path, 1, 10, 20)
@@ -266,6 +267,11 @@ def test_what_is_not_wanted_any_more_is_removed_from_the_spool(tmp_path: Path, k
         r.grant(0, 10)
         assert path.exists() == keep
         r.credit(0, 10)
+        r.complete()
+        if keep:
+            r.peer.say(Declined(part=1, why="credited"), to=r.peer.expect(Offer, part=1))
+        r.peer.expect(Claim)
+        assert not path.exists()
 
 
 def test_a_part_whose_claim_lapsed_is_offered_and_not_rendered_again(tmp_path: Path) -> None:
