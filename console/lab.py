@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -40,6 +41,10 @@ PartFrames = Annotated[int, typer.Option("--part", metavar="FRAMES", help="Frame
 Overhead = Annotated[
     float, typer.Option("--overhead", metavar="SECONDS", help="Time lost at the start of every claim.")
 ]
+FrameKb = Annotated[
+    float,
+    typer.Option("--frame-kb", metavar="KB", help="Size of a rendered frame, for workers with a link."),
+]
 NoHeartbeats = Annotated[
     bool,
     typer.Option(
@@ -61,6 +66,7 @@ def simulate(
     frames: Frames = None,
     overhead: Overhead = 2.0,
     part: PartFrames = 1,
+    frame_kb: FrameKb = 20.0,
     schedule: opt.Schedule = opt.DEFAULT_SCHEDULE,
     tail: opt.Tail = opt.DEFAULT_TAIL,
     claim_ahead: opt.ClaimAhead = None,
@@ -93,6 +99,9 @@ def simulate(
 
     showing = _showing(ui, speed, refresh)
     setting = _setting(frames, part, overhead, heartbeat, lease, not no_heartbeats)
+    if not (math.isfinite(frame_kb) and 0 < frame_kb <= 1e6):
+        raise UsageError(f"--frame-kb {frame_kb:g}: give kilobytes above 0 and at most 1,000,000")
+    setting = replace(setting, frame_bytes=frame_kb * 1000)
     options = opt.relay_options(schedule, tail, lease, heartbeat, 120.0, None, 3, claim_ahead)
     conditions = parse_conditions(condition)
     if len(conditions) != 1:

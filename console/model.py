@@ -16,7 +16,7 @@ from typing import Any, Final
 from console.forecast import overall_progress
 from console.partmap import CLAIMED, CREDITED, DUPLICATE, LAPSED, OPEN, SET_ASIDE, PartMap
 from console.runstate import EVENTS_MAX, Credit, Header, RunState
-from console.timeline import ClaimModel, WorkerModel
+from console.timeline import ClaimModel, PartDelivery, WorkerModel
 from console.wording import NO_FAILURE, describe
 from farm import events as ev
 from farm.frames import PartGrid
@@ -222,11 +222,28 @@ class Model(RunState):
         worker = self._worker(at, event.worker)
         worker.refuse(at, event.received)
 
+    def _block_stored(self, at: float, event: ev.BlockStored) -> None:
+        self._worker(at, event.worker).heard(at)
+        if event.part not in self.map:
+            return
+        self.stored_blocks += max(event.done - self.blocks_of.get(event.part, 0), 0)
+        self.blocks_of[event.part] = max(event.done, self.blocks_of.get(event.part, 0))
+        claim = self.claims.get(event.token)
+        if claim is not None:
+            claim.delivering = PartDelivery(event.part, event.done, event.of, event.size_bytes)
+
+    def _end_blocks(self, part: int, token: str) -> None:
+        self.blocks_of.pop(part, None)
+        claim = self.claims.get(token)
+        if claim is not None and claim.delivering is not None and claim.delivering.part == part:
+            claim.delivering = None
+
     # --- parts -------------------------------------------------------------------------------------------
 
     def _part_credited(self, at: float, event: ev.PartCredited) -> None:
         worker = self._worker(at, event.worker)
         worker.heard(at)
+        self._end_blocks(event.part, event.token)
         claim = self.claims.get(event.token)
         seconds = event.render_seconds
         if claim is not None and event.part in self.map:
@@ -255,6 +272,7 @@ class Model(RunState):
 
     def _part_superseded(self, at: float, event: ev.PartSuperseded) -> None:
         self.wasted_frames += event.frames
+        self._end_blocks(event.part, event.token)
         worker = self._worker(at, event.worker)
         worker.heard(at)
         worker.wasted_frames += event.frames
@@ -326,6 +344,7 @@ _HANDLERS: Final[dict[type, Callable[[Model, float, Any], None]]] = {
     ev.ChunkSplit: Model._chunk_split,
     ev.ClaimRefused: Model._claim_refused,
     ev.MessageRefused: Model._message_refused,
+    ev.BlockStored: Model._block_stored,
     ev.PartCredited: Model._part_credited,
     ev.PartSuperseded: Model._part_superseded,
     ev.PartAdopted: Model._part_adopted,

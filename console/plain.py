@@ -173,6 +173,11 @@ def _facts(model: Model, now: float) -> list[str]:
     else:
         facts.append(f"{model.fps(now):.1f} fps")
         facts.append(f"ETA {eta_text(model.eta(now))}")
+    if deliveries := model.deliveries:
+        done, of = sum(part.done for part in deliveries), sum(part.of for part in deliveries)
+        rendered = text.plural(model.rendered_frames, "frame")
+        parts = text.plural(len(deliveries), "part")
+        facts.append(f"{rendered} rendered ahead, delivering {parts}: {text.blocks(done, of)}")
     alive = [worker for worker in model.workers.values() if not worker.is_gone]
     stalled = sum(worker.state == "stalled" for worker in alive)
     facts.append(text.plural(len(alive), "worker") if alive else "no worker is left")

@@ -13,7 +13,7 @@ from typing import Final
 
 from console.forecast import Forecast, forecast
 from console.partmap import CLAIMED, CREDITED, DUPLICATE, LAPSED, OPEN, SET_ASIDE, PartMap
-from console.timeline import GONE, ClaimModel, Throughput, WorkerModel
+from console.timeline import GONE, ClaimModel, PartDelivery, Throughput, WorkerModel
 from console.wording import EventLine
 from farm import events as ev
 from farm.frames import PartGrid
@@ -108,6 +108,9 @@ class RunState:
         self.lost_frames = 0  #: of the source, that could not be decoded
         self.delivered_bytes = 0  #: size of the credited parts
 
+        self.stored_blocks = 0  #: of parts that came in blocks, each counted once
+        self.blocks_of: dict[int, int] = {}  #: blocks that are there, of parts on their way
+
         self.events: deque[EventLine] = deque(maxlen=EVENTS_MAX)
         self.events_total = 0
         self.throughput = Throughput()
@@ -156,6 +159,11 @@ class RunState:
     def rendered_frames(self) -> int:
         """Frames encoded in live claims and not credited."""
         return self.map.rendered_frames
+
+    @property
+    def deliveries(self) -> tuple[PartDelivery, ...]:
+        """The parts that are on their way in blocks."""
+        return tuple(c.delivering for c in self.claims.values() if c.delivering is not None)
 
     @property
     def in_flight_chunks(self) -> int:

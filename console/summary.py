@@ -86,6 +86,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     workers: tuple[WorkerSummary, ...]  #: by name
     adopted_frames: int = 0  #: found finished in the store at a resume, and no worker's credit
     voided_frames: int = 0  #: credited and later taken back, to be rendered again
+    stored_blocks: int = 0  #: of parts that were delivered in blocks
     work_seconds: float | None = None  #: as finishing_seconds, of work that is not over
 
 
@@ -142,6 +143,7 @@ def summarize(model: Model, fleet: Sequence[WorkerProfile] = (), now: float | No
         workers=workers,
         adopted_frames=model.adopted_frames,
         voided_frames=model.voided_frames,
+        stored_blocks=model.stored_blocks,
         work_seconds=_work_seconds(model),
     )
 
@@ -284,6 +286,8 @@ def _notes(s: RunSummary) -> list[str]:
     if s.voided_frames:
         frames = text.plural(s.voided_frames, "frame")
         lines.append(f"taken back      {frames} credited and then not trusted; rendered again")
+    if s.stored_blocks:
+        lines.append(f"delivered       {text.plural(s.stored_blocks, 'block')} over links")
     if s.set_aside_parts:
         named = ", ".join(map(str, s.set_aside_parts[:_PARTS_NAMED]))
         more = f" ({_PARTS_NAMED} of {len(s.set_aside_parts)} shown)"

@@ -166,6 +166,11 @@ def moment(seconds: float) -> str:
     return f"{hours}:{text}" if hours else text
 
 
+def blocks(done: int, of: int) -> str:
+    """``12 of 127 blocks``."""
+    return f"{count(done)} of {plural(of, 'block')}"
+
+
 def size(count: float) -> str:
     """Bytes for people, in powers of 1000 as disks and networks are sold: ``950 B``, ``2.0 MB``."""
     if count < 1000:

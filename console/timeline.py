@@ -40,6 +40,16 @@ class Span:
     label: str = ""  #: token of the claim, or why the worker stood still
 
 
+@dataclass(frozen=True, slots=True)
+class PartDelivery:
+    """A part on its way to the store: its first ``done`` of ``of`` blocks are there."""
+
+    part: int
+    done: int
+    of: int
+    size_bytes: int  #: of these blocks
+
+
 @dataclass(slots=True)
 class ClaimModel:
     """A live claim on frames ``[start, stop)``, as far as events tell."""
@@ -54,6 +64,7 @@ class ClaimModel:
     rendered: int = 0  #: frames encoded since the grant
     delivered: int = 0  #: of these, frames of parts that were handed over
     timed_seconds: float = 0.0  #: rendering time of the parts that were handed over
+    delivering: PartDelivery | None = None  #: in blocks
 
     @property
     def undelivered(self) -> int:

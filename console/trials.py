@@ -78,6 +78,7 @@ class Setting:
     heartbeat_seconds: float = 2.0
     lease_seconds: float = 20.0
     heartbeats: bool = True
+    frame_bytes: float = 20_000.0  #: matters to workers with a link
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,8 @@ class Trial:
         else:
             world = self._own_world(options)
         name = random_condition(self.seed) if self.condition == DRAWN else self.condition
-        return CONDITIONS[name](replace(world, heartbeats=setting.heartbeats))
+        changes = {"heartbeats": setting.heartbeats, "frame_bytes": setting.frame_bytes}
+        return CONDITIONS[name](replace(world, **changes))
 
     def _own_world(self, options: RelayOptions) -> World:
         setting = self.setting

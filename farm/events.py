@@ -254,6 +254,7 @@ class ClaimProgress(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     decoded: int = 0  #: frames decoded, also those thrown away
     delivered_bytes: int = 0  #: bytes the store acknowledged
     render_seconds: float = 0.0  #: spent rendering; neither overhead nor waiting counts
+    queued: bool = False  #: it waits for the store to take a part, through no fault of its own
 
 
 class LeaseRenewed(Event, frozen=True, kw_only=True):
@@ -316,6 +317,18 @@ class MessageRefused(Event, frozen=True, kw_only=True):
 
 
 # --- parts -----------------------------------------------------------------------------------------------
+
+
+class BlockStored(Event, frozen=True, kw_only=True):
+    """Of a part that is delivered in blocks, the first ``done`` of ``of`` are on disk: what need not be sent
+    again if the delivery breaks."""
+
+    part: int
+    token: str
+    worker: str
+    done: int
+    of: int
+    size_bytes: int = 0  #: of these blocks
 
 
 class PartCredited(Event, frozen=True, kw_only=True):
@@ -441,6 +454,7 @@ AnyEvent = (
     | ChunkCompleted
     | ClaimRefused
     | MessageRefused
+    | BlockStored
     | PartCredited
     | PartSuperseded
     | PartAdopted

@@ -8,14 +8,28 @@ import msgspec
 
 from farm.errors import UsageError
 
+#: The longest block of a delivery (DESIGN.md §6).
+BLOCK_BYTES_MAX = 5 << 20
+
+
+class LinkProfile(msgspec.Struct, frozen=True, kw_only=True):
+    """The network between a worker and the store. ``mib_per_second`` None means without limit; every block
+    takes ``latency_seconds`` besides, and breaks the delivery with the probability ``drop_rate``."""
+
+    mib_per_second: float | None = None
+    latency_seconds: float = 0.0
+    drop_rate: float = 0.0
+    block_bytes: int = BLOCK_BYTES_MAX  #: a delivery that breaks loses one block at most
+
 
 class WorkerProfile(msgspec.Struct, frozen=True, kw_only=True):
     """One worker. ``fps_cap`` None means unthrottled; ``overhead_seconds`` passes between a grant and the
-    first frame that is worked on."""
+    first frame that is worked on. ``link`` None: it shares the store's disk and delivers by rename."""
 
     name: str
     fps_cap: float | None = None
     overhead_seconds: float = 0.0
+    link: LinkProfile | None = None
 
 
 #: More local processes than this are a typing error, not a fleet.

@@ -2,8 +2,8 @@
 
 Theory of operation. Stimuli (messages, deaths, ticks, commands) wait in one bounded inbox. One task takes all
 that wait, lets the relay handle them in order, commits the events of the whole batch, and only then sends the
-answers. Deliveries are checked and synced in threads before the relay hears of them. While the inbox is full
-the engine stops reading: senders wait, nothing is dropped.
+answers. Deliveries are on disk and checked (farm.deliveries) before the relay hears of them. While the inbox
+is full the engine stops reading: senders wait, nothing is dropped.
 
 Rules of this file:
 - no decision about claims is made here;
@@ -27,18 +27,16 @@ from farm import commands as cmd
 from farm import events as ev
 from farm import messages as msg
 from farm.clock import LeaseClock
+from farm.deliveries import Delivery, DeliveryDesk
 from farm.engines.base import Engine
 from farm.errors import VerificationError
 from farm.eventlog import EventLog
-from farm.frames import PartGrid
-from farm.parts import PartError
 from farm.relay.relay import Relay
 from farm.relay.turn import Outcome
 from farm.store import Store
 from farm.worker.spec import WorkerSpec
 
 INBOX_MAX = 512
-DELIVERIES_MAX = 12
 TICK_SECONDS = 0.1
 #: How long the start line waits for the slowest worker to arrive before the first claim is granted.
 START_LINE_SECONDS = 15.0
@@ -86,17 +84,15 @@ class RelayHost:
         self._relay = relay
         self._log = log
         self._engine = engine
-        self._store = store
         self._clock = clock
         self._specs = {spec.name: spec for spec in specs}
-        self._settings_hash = settings_hash
         self._check_ground = check_ground
         self._part_failed = asyncio.Event()
         self._inbox: list[_Stimulus] = []
         self._arrived = asyncio.Event()
         self._held = False
         self._tick_waits = False
-        self._delivering = asyncio.Semaphore(DELIVERIES_MAX)
+        self.desk = DeliveryDesk(store, relay.books, settings_hash, self._post_request, self._spawn)
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
         #: workers of the start line that have not asked or gone yet; None once the line has opened
@@ -205,7 +201,7 @@ class RelayHost:
             for worker, push in outcome.pushes:
                 self._engine.send(worker, msg.encode(push))
             if isinstance(stimulus.request, msg.Deliver):
-                self._discard_refused(stimulus.request, outcome)
+                self.desk.answered(stimulus.request, outcome.answer)
             if stimulus.command is not None and outcome.refusal is None:
                 self._act(stimulus.command)
 
@@ -218,17 +214,7 @@ class RelayHost:
                 )
             elif isinstance(event, ev.PartFailed):
                 self._part_failed.set()
-            elif isinstance(event, ev.SeamMismatched):
-                self._spawn(self._purge())
-
-    def _discard_refused(self, request: msg.Deliver, outcome: Outcome) -> None:
-        """Remove a delivered file that counts for nothing; attempt-unique names make that safe."""
-        answer = outcome.answer
-        if isinstance(answer, msg.Delivered) and answer.frames:
-            return
-        credit = self._relay.books.credits.get(request.part) if request.part is not None else None
-        if request.file and (credit is None or credit.file != request.file):
-            self._spawn(self._discard(request.file))
+        self.desk.watch(events)
 
     # --- the start line ----------------------------------------------------------------------------------
 
@@ -267,13 +253,14 @@ class RelayHost:
             refusal = msg.Refused(received=repr(data[:60]), reason=f"not a message of version 1: {error}")
             self._engine.send(worker, msg.encode(refusal))
             return
-        if isinstance(request, msg.Deliver) and self._expected(request) is not None:
-            self._spawn(self._check(worker, request))
+        if isinstance(request, Delivery):
+            self.desk.take(worker, request)
         else:
             self._post_request(worker, request)
 
     def gone(self, worker: str, reason: str, sure: bool) -> None:
         self._alive.discard(worker)
+        self.desk.gone(worker)
         self._step_up(worker)
         if self._closing:
             return
@@ -285,56 +272,6 @@ class RelayHost:
             self._restarts[worker] = restarts + 1
             self._starting.add(worker)
             self._spawn(self._start(self._specs[worker]))
-
-    # --- deliveries --------------------------------------------------------------------------------------
-
-    def _expected(self, request: msg.Deliver) -> PartGrid | None:
-        """The grid, if the delivery names a part of it; what doesn't is the relay's to refuse."""
-        grid = self._relay.books.grid
-        return grid if request.part is not None and 0 <= request.part < grid.parts else None
-
-    async def _check(self, worker: str, request: msg.Deliver) -> None:
-        """Check and sync the delivered file, then tell the relay what was found."""
-        grid, part = self._relay.books.grid, request.part
-        assert part is not None
-        found: msg.AnyRequest
-        async with self._delivering:
-            try:
-                facts = await asyncio.to_thread(
-                    self._store.accept,
-                    request.file,
-                    part=part,
-                    start=grid.start(part),
-                    stop=grid.stop(part),
-                    settings_hash=self._settings_hash,
-                    sha256=request.sha256 or None,
-                )
-                found = msgspec.structs.replace(
-                    request,
-                    frames=facts.footer.frames,
-                    size_bytes=facts.size_bytes,
-                    sha256=facts.sha256,
-                    first_frame_crc=facts.footer.first_frame_crc,
-                    next_frame_crc=facts.footer.next_frame_crc,
-                    lost_frames=facts.footer.lost_frames,
-                )
-            except PartError as error:
-                found = msg.Fail(
-                    seq=request.seq, token=request.token, part=part, kind="damaged", message=str(error)
-                )
-        self._post_request(worker, found)
-
-    async def _discard(self, file: str) -> None:
-        try:
-            await asyncio.to_thread(self._store.discard, file)
-        except PartError:
-            return  # it named no file of the store: nothing to remove
-
-    async def _purge(self) -> None:
-        """Remove what the store holds and the books don't."""
-        for _, path in await asyncio.to_thread(self._store.scan):
-            if path.name not in {credit.file for credit in self._relay.books.credits.values()}:
-                await asyncio.to_thread(self._store.discard, path.name)
 
     # --- the shell's own -------------------------------------------------------------------------------
 

@@ -37,15 +37,16 @@ from farm.helpers import Helpers, all_of
 from farm.host import End, RelayHost
 from farm.journal import Journal, JournalWriter, RunCatalogue
 from farm.machine import usable_cores
-from farm.paths import partial_path, printable
+from farm.paths import partial_path, printable, reason
 from farm.paths import replace as move_into_place
 from farm.plan import OpenedRun
-from farm.recheck import empty_folder, recheck_store
+from farm.recheck import recheck_store
 from farm.relay.books import CREDITED, SET_ASIDE
 from farm.relay.relay import Relay
 from farm.relay.turn import Outcome
 from farm.store import Store
 from farm.worker.spec import WorkerSpec
+from farm.worker.spool import orphan_spools
 
 MEASURE_SECONDS = 1.0
 #: Of the measured speed, what a fitted fleet is given: measuring is kinder than the work.
@@ -152,7 +153,6 @@ class Job:
             await recheck_store(
                 relay, self._store, plan.settings_hash, self.clock.now, self._commit, self._note
             )
-            await asyncio.to_thread(empty_folder, self._run.folder.spool)
 
     def _opened(self) -> ev.RunOpened:
         plan, index = self._plan, self._plan.index
@@ -219,7 +219,8 @@ class Job:
         if books.work_left:
             await self._phase("work")
             self._check_stop()
-            specs = [self._spec(profile) for profile in fleet]
+            orphans = await asyncio.to_thread(self._orphans, fleet)
+            specs = [self._spec(profile, () if n else orphans) for n, profile in enumerate(fleet)]
             self._host = RelayHost(
                 self._relay,
                 self._log,
@@ -253,7 +254,15 @@ class Job:
                 f"{printable(self._run.folder.logs)}"
             )
 
-    def _spec(self, profile: WorkerProfile) -> WorkerSpec:
+    def _orphans(self, fleet: tuple[WorkerProfile, ...]) -> tuple[Path, ...]:
+        """Spools of workers that are not in the fleet any more; the first worker sees to them."""
+        spool = self._run.folder.spool.absolute()
+        try:
+            return orphan_spools(spool, [profile.name for profile in fleet])
+        except OSError as error:
+            raise OutputError(f"the spool {printable(spool)} can't be read: {reason(error)}") from error
+
+    def _spec(self, profile: WorkerProfile, orphans: tuple[Path, ...]) -> WorkerSpec:
         folder = self._run.folder
         return WorkerSpec(
             profile=profile,
@@ -262,7 +271,8 @@ class Job:
             settings_hash=self._plan.settings_hash,
             cuts=self._plan.grid.cuts,
             store_dir=folder.store.absolute(),
-            spool_dir=folder.spool.absolute(),
+            spool_dir=folder.spool.absolute() / profile.name,
+            orphan_spools=orphans,
             log_dir=folder.logs.absolute(),
             build=self._plan.probed.build,
         )

@@ -4,10 +4,7 @@ shortened film (RG15)."""
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Literal
 
 from farm import events as ev
@@ -48,15 +45,6 @@ async def recheck_store(
                 await commit(relay.adopt([found], now()))
                 continue
         await asyncio.to_thread(store.discard, path.name)
-
-
-def empty_folder(folder: Path) -> None:
-    """Remove what is in a spool: whole parts were delivered, others are rendered again."""
-    for entry in os.scandir(folder):
-        if entry.is_dir(follow_symlinks=False):
-            shutil.rmtree(entry.path)
-        else:
-            Path(entry.path).unlink(missing_ok=True)
 
 
 def _accept(

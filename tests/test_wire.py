@@ -20,6 +20,8 @@ REQUESTS: list[msg.AnyRequest] = [
     msg.Claim(seq=2),
     msg.Heartbeat(claims=(ev.ClaimProgress("c0#1@e1", 10, 9, 8, 7),)),
     msg.Deliver(seq=3, token="c0#1@e1", part=4, file="f", frames=10, sha256="ab", first_frame_crc=0),
+    msg.Begin(token="c0#1@e1", part=4, size_bytes=9, sha256="ab", block_bytes=5, of=2),
+    msg.Block(token="c0#1@e1", part=4, index=1, of=2, crc=7),
     msg.Offer(part=0),
     msg.Complete(token="c0#1@e1"),
     msg.Fail(token="c0#1@e1", part=0, kind="encoder", message="no"),
@@ -33,6 +35,8 @@ ANSWERS: list[msg.AnyAnswer] = [
     msg.Finished(seq=2),
     msg.Beat(claims=(msg.ClaimState("c0#1@e1", live=True, next=10, stop=20),), hold=True),
     msg.Delivered(token="c0#1@e1", part=0, frames=0, next=10, stop=20, live=False, reason="r"),
+    msg.BlockStored(token="c0#1@e1", part=0, next_block=94, next=10, stop=20),
+    msg.Declined(part=3, why="credited", keep=True),
     msg.Completed(token="c0#1@e1", done=False, next=10, stop=20),
     msg.Ended(token="c0#1@e1"),
     msg.NotClaimant(token="c0#1@e1", reason="r", holder="w2"),
@@ -62,6 +66,29 @@ def test_fields_of_a_later_version_are_ignored(request_: msg.AnyRequest) -> None
 def test_a_worker_ignores_fields_of_a_later_relay(answer: msg.AnyAnswer) -> None:
     fields = json.loads(encode(answer)) | {"later": 1}
     assert decode_answer(json.dumps(fields).encode()) == answer
+
+
+@pytest.mark.parametrize("data", [b"", b"\0", b"{}", b"\n" * 9, bytes(range(256)) * 20_480])
+def test_the_bytes_of_a_block_travel_as_they_are(data: bytes) -> None:
+    block = msg.Block(seq=5, token="c0#1@e1", part=4, index=1, of=2, crc=7, data=data)
+    sent = encode(block)
+    assert decode_request(sent) == block
+    assert len(sent) - len(data) < 100, "no more than their number"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"\0",
+        b"\0\0\0\0\0",
+        b"\0\0\0\0\x10{}",
+        b'\0\0\0\0\x10{"type":"Claim"}x',  # only blocks carry bytes
+        b"\0\xff\xff\xff\xff{}",
+    ],
+)
+def test_what_is_no_block_is_refused(raw: bytes) -> None:
+    with pytest.raises((msgspec.DecodeError, ValueError)):
+        decode_request(raw)
 
 
 @pytest.mark.parametrize(

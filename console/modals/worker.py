@@ -10,7 +10,7 @@ from textual.binding import BindingType
 
 from console.modals.dialog import Dialog, Pieces, Role
 from console.model import Model
-from console.text import count, duration, plural, safe, speed
+from console.text import blocks, count, duration, plural, safe, size, speed
 from console.theme import Look, Mark
 from console.timeline import WorkerModel
 from console.widgets.event_list import time_text
@@ -74,6 +74,7 @@ def facts_of(model: Model, worker: WorkerModel, now: float) -> list[Pieces]:
         ("process", _process(worker), "text"),
         ("profile", _profile(worker), "text"),
         ("holds", *_holds(worker)),
+        ("delivers", _delivers(worker), "text"),
         ("speed", f"now {speed(worker.fps)}, mean {speed(worker.measured_fps)}", "text"),
         (
             "credited",
@@ -105,6 +106,15 @@ def _holds(worker: WorkerModel) -> tuple[str, Role]:
     what = "duplicate " if claim.duplicate else ""
     frames = f"frames [{count(claim.start)}, {count(claim.stop)}), next {count(claim.position)}"
     return f"{what}{claim.token}  {frames}", "duplicated" if claim.duplicate else "claimed"
+
+
+def _delivers(worker: WorkerModel) -> str:
+    on_the_way = (claim.delivering for claim in worker.held)
+    return "; ".join(
+        f"part {part.part}: {blocks(part.done, part.of)}, {size(part.size_bytes)}"
+        for part in on_the_way
+        if part is not None
+    )
 
 
 def _trouble(worker: WorkerModel) -> str:

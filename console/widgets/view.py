@@ -142,6 +142,10 @@ def counts_row(model: Model, now: float) -> CountsRow:
     ):
         if number:
             counts.append(Count(name, short, count(number), Mark.LAPSED, True))
+    if deliveries := model.deliveries:
+        done, of = sum(part.done for part in deliveries), sum(part.of for part in deliveries)
+        counts.append(Count("delivering", "deliv", f"{count(done)}/{count(of)} blocks", Mark.CLAIMED))
+        counts.append(Count("rendered", "rend", count(model.rendered_frames), spare=True))
     counts.append(Count("wasted", "waste", _percent(share(waste, waste + model.credited_frames))))
     counts.append(Count("fps", "fps", f"{fps:.0f}" if fps >= 10 else f"{fps:.1f}"))
     counts.append(Count("open", "open", count(model.open_frames), Mark.OPEN, spare=True))

@@ -15,6 +15,7 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import inf
 
 from farm import commands as cmd
@@ -26,11 +27,14 @@ from farm.relay.turn import Outcome
 from farm.relay.validate import validate
 from farm.simulation.agenda import Agenda
 from farm.simulation.bench import Bench
+from farm.simulation.delivery import Deliveries
 from farm.simulation.doing import Doing
 from farm.simulation.effort import Efforts
 from farm.simulation.line import Line
+from farm.simulation.links import LinkedDeliveries, Places
+from farm.simulation.noise import Stream
 from farm.simulation.worker import Worker
-from farm.simulation.world import World, check_world
+from farm.simulation.world import SimWorker, World, check_world
 
 #: How often the relay is ticked while time alone may change what it can do.
 WATCH_SECONDS = 0.5
@@ -84,6 +88,7 @@ class Simulation:
         self._after(self.relay.start(0.0))
         self._log((ev.PhaseStarted(phase="work"),))
         efforts = Efforts(world)
+        self._places = Places(self._agenda)
         grid = self.books.grid
         #: by name, in the world's order
         self.workers: dict[str, Worker] = {}
@@ -91,10 +96,19 @@ class Simulation:
         for number, spec in enumerate(world.workers):
             bench = Bench(efforts.pace(number), efforts.costs(number))
             line = Line(spec.name, self._agenda, self._arrive, world.latency_seconds)
-            worker = Worker(spec, grid, bench, self._agenda, line, beats=world.heartbeats)
+            deliveries = self._deliveries_of(spec, line)
+            worker = Worker(spec, grid, bench, self._agenda, line, deliveries, beats=world.heartbeats)
             self._lines[spec.name] = line
             self.workers[spec.name] = worker
             self._plan(worker)
+
+    def _deliveries_of(self, spec: SimWorker, line: Line) -> Callable[[], Deliveries]:
+        link = spec.link
+        if link is None:
+            return partial(Deliveries, line)
+        world = self.world
+        stream = Stream(world.seed, "link", spec.name)
+        return partial(LinkedDeliveries, line, self._agenda, self._places, link, world.frame_bytes, stream)
 
     def _opened(self) -> ev.RunOpened:
         world = self.world

@@ -179,6 +179,7 @@ def _lease_renewed(books: Books, at: float, event: ev.LeaseRenewed) -> None:
             progress.rendered > claim.rendered
             or progress.decoded > claim.decoded
             or progress.delivered_bytes > claim.delivered_bytes
+            or progress.queued
         )
         if moved:
             claim.moved_at = at
@@ -223,6 +224,13 @@ def _delivered(books: Books, at: float, claim: ClaimRecord, part: int, frames: i
     if claim.position < stop:
         claim.position = stop
         claim.part_since = at
+
+
+def _block_stored(books: Books, at: float, event: ev.BlockStored) -> None:
+    claim = books.leases.get(event.token)
+    if claim is not None:
+        _renew(books, at, claim)
+        claim.moved_at = at
 
 
 def _claim_ended(books: Books, at: float, event: ev.ClaimEnded) -> None:
@@ -414,6 +422,7 @@ HANDLERS: Final[dict[type, Callable[[Books, float, Any], None]]] = {
     ev.ClaimEnded: _claim_ended,
     ev.RangeReopened: _range_reopened,
     ev.ChunkSplit: _chunk_split,
+    ev.BlockStored: _block_stored,
     ev.PartCredited: _part_credited,
     ev.PartSuperseded: _part_superseded,
     ev.PartAdopted: _part_adopted,

@@ -29,7 +29,8 @@ from farm.policies.registry import TailRule, parse_policy, parse_tail
 from farm.relay import endings
 from farm.relay.books import OPEN, SET_ASIDE, Books
 from farm.relay.credits import deliver
-from farm.relay.grants import anything_to_give, grant, grant_ahead, grant_part, trim_claims, try_grant
+from farm.relay.deliveries import offer, take_block
+from farm.relay.grants import anything_to_give, grant, grant_ahead, trim_claims, try_grant
 from farm.relay.identity import live_claim, own_claim, refuse
 from farm.relay.ledger import ClaimRecord, WorkerRecord
 from farm.relay.repeats import Answers, numbered
@@ -37,7 +38,16 @@ from farm.relay.turn import Outcome, Turn
 from farm.relay.watch import check_leases, check_progress
 
 #: Events after which a parked worker can't be better off than before.
-_QUIET = frozenset((ev.LeaseRenewed, ev.ClaimRefused, ev.MessageRefused, ev.WorkerParked, ev.PartSuperseded))
+_QUIET = frozenset(
+    (
+        ev.LeaseRenewed,
+        ev.BlockStored,
+        ev.ClaimRefused,
+        ev.MessageRefused,
+        ev.WorkerParked,
+        ev.PartSuperseded,
+    )
+)
 #: Events that open no work. With a rule that splits they may change what is expected of whom.
 _REPORTS = _QUIET | {ev.PartCredited, ev.ClaimGranted}
 #: Seconds between two looks at what is expected, for each live claim: a look takes a few microseconds of each,
@@ -132,7 +142,10 @@ class Relay:
         answers = self._answers.get(worker)
         if answers is None:
             answers = self._answers[worker] = Answers()
-        if seq is not None:
+        # A step of a delivery may wait for its place at the store for longer than answers are kept, and is
+        # answered with what is there, however often it is said.
+        step = type(request) is msg.Begin or type(request) is msg.Block
+        if seq is not None and not step:
             repeated = answers.repeated(seq)
             if repeated is not None:
                 return Outcome(repeated)
@@ -144,7 +157,7 @@ class Relay:
             return turn.outcome(numbered(answer, seq))
         answer = _ANSWER[type(request)](self, turn, worker, request)
         if seq is not None:
-            answer = answers.keep(seq, answer)
+            answer = numbered(answer, seq) if step else answers.keep(seq, answer)
         answers.followed = True
         return self._finish(turn, answer)
 
@@ -278,22 +291,14 @@ class Relay:
         turn.emit(ev.WorkerLeft(worker=worker, reason=request.reason or "said good-bye", lost=False))
         return msg.Bye()
 
+    def _take_block(self, turn: Turn, worker: str, request: msg.Begin | msg.Block) -> msg.AnyAnswer:
+        claim = own_claim(turn, worker, request, request.token)
+        if isinstance(claim, (ClaimRecord, ClaimToken)):
+            return take_block(turn, worker, claim, request)
+        return claim
+
     def _offer(self, turn: Turn, worker: str, request: msg.Offer) -> msg.AnyAnswer:
-        books = self.books
-        if not 0 <= request.part < books.grid.parts:
-            return refuse(turn, worker, request, request.part, f"parts are 0 to {books.grid.parts - 1}")
-        if books.linear:
-            reason = "this job reads from the start, and how a part in a spool was read can't be told"
-            return refuse(turn, worker, request, request.part, reason, "state")
-        if books.workers[worker].claims or books.draining or books.paused_at is not None:
-            reason = "offer parts while you hold nothing and the job is running"
-            return refuse(turn, worker, request, request.part, reason, "state")
-        granted = None
-        if books.parts[request.part] <= 1:
-            granted = grant_part(turn, worker, request.part)
-        if granted is None:
-            return refuse(turn, worker, request, request.part, "that part is not wanted any more", "state")
-        return granted
+        return offer(turn, worker, request)
 
     def _heartbeat(self, turn: Turn, worker: str, request: msg.Heartbeat) -> msg.AnyAnswer:
         books = self.books
@@ -481,6 +486,8 @@ _ANSWER: Final[dict[type, Callable[[Relay, Turn, str, Any], msg.AnyAnswer]]] = {
     msg.Claim: Relay._claim,
     msg.Heartbeat: Relay._heartbeat,
     msg.Deliver: Relay._deliver,
+    msg.Begin: Relay._take_block,
+    msg.Block: Relay._take_block,
     msg.Complete: Relay._complete,
     msg.Fail: Relay._fail,
     msg.Release: Relay._release,

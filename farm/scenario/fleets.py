@@ -5,6 +5,7 @@
     name = "laptop"                   # else w1, w2, …
     count = 2                         # laptop-1 and laptop-2
     fps = 12.0                        # frames per second; left out or "max": as fast as it can
+    link = { mib_per_second = 2.0, latency = 0.05, drop_rate = 0.01 }   # else it shares the store's disk
 
 Rules: times are seconds since the start of the run, intervals half open, sizes GiB, speeds frames per second.
 Every error is one sentence with the file and the path of the field, ``worker[1].fps``. What only happens in
@@ -19,7 +20,7 @@ from collections.abc import Iterable
 import msgspec
 
 from farm.errors import UsageError, shorten
-from farm.fleet import WORKERS_MAX, WorkerProfile, parse_fleet
+from farm.fleet import BLOCK_BYTES_MAX, WORKERS_MAX, LinkProfile, WorkerProfile, parse_fleet
 from farm.scenario.load import number, parse_toml, read_toml
 from farm.simulation.world import SimWorker
 
@@ -28,11 +29,30 @@ Pair = tuple[float, float]
 #: Fields that only the simulator can bring about.
 SIMULATED_ONLY = ("arrives", "dies", "silent", "cut", "throttle", "noise", "load")
 
+_MIB = 1 << 20
+_BLOCK_MIB_MIN = 1 / 1024
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}\Z", re.ASCII)
 _SECONDS_MAX = 1e7
 _FPS_MAX = 1e6
 #: The simulator takes its work from a list: more than this is a typing error too.
 _SIMULATED_MAX = 10_000
+
+
+class FleetLink(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The network between a worker and the store; parts go through it in blocks."""
+
+    mib_per_second: float | None = None  #: left out: without limit
+    latency: float = 0.0  #: seconds, for every block
+    drop_rate: float = 0.0  #: probability that a block breaks the delivery
+    block_mib: float = BLOCK_BYTES_MAX / _MIB
+
+    def profile(self) -> LinkProfile:
+        return LinkProfile(
+            mib_per_second=self.mib_per_second,
+            latency_seconds=self.latency,
+            drop_rate=self.drop_rate,
+            block_bytes=round(self.block_mib * _MIB),
+        )
 
 
 class FleetWorker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,6 +65,7 @@ class FleetWorker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     threads: int | None = None  #: of its encoder; the same for the whole job, or the bytes would differ
     cores: int | None = None  #: what the machine has, for the reader
     memory_gb: float | None = None  #: what the machine has, for the reader
+    link: FleetLink | None = None  #: None: it shares the store's disk
     arrives: float = 0.0
     dies: float | None = None
     silent: tuple[Pair, ...] = ()  #: stopped: renders nothing and says nothing
@@ -149,6 +170,7 @@ def to_profiles(
             name=name,
             fps_cap=worker.fps if isinstance(worker.fps, float) else None,
             overhead_seconds=_overhead(worker, fleet, overhead_seconds),
+            link=None if worker.link is None else worker.link.profile(),
         )
         for name, worker in _names(fleet, where)
     )
@@ -171,6 +193,7 @@ def to_sim_workers(fleet: Fleet, where: str, overhead_seconds: float = 0.0) -> t
             throttles=worker.throttle,
             frame_noise=worker.noise,
             load=worker.load,
+            link=None if worker.link is None else worker.link.profile(),
         )
         for name, worker in _names(fleet, where)
         if isinstance(worker.fps, float)
@@ -232,9 +255,20 @@ def _check(worker: FleetWorker, path: str) -> None:
         raise UsageError(
             f"{path}.dies: {worker.dies:g} s is not after it arrives, at {worker.arrives:g} s; leave it out"
         )
+    if worker.link is not None:
+        _check_link(worker.link, f"{path}.link")
     _check_intervals(f"{path}.silent", worker.silent)
     _check_intervals(f"{path}.cut", worker.cut)
     _check_throttle(f"{path}.throttle", worker.throttle)
+
+
+def _check_link(link: FleetLink, path: str) -> None:
+    if link.mib_per_second is not None:
+        number(f"{path}.mib_per_second", link.mib_per_second, above=True, high=1e6, unit="MiB per second")
+    number(f"{path}.latency", link.latency, high=60, unit="seconds")
+    number(f"{path}.drop_rate", link.drop_rate, high=0.9, unit="a probability")
+    high = BLOCK_BYTES_MAX / _MIB
+    number(f"{path}.block_mib", link.block_mib, low=_BLOCK_MIB_MIN, high=high, unit="MiB")
 
 
 def _check_intervals(path: str, intervals: Iterable[Pair]) -> None:

@@ -7,7 +7,7 @@ frames end everywhere at once:
     the least t with  sum over workers of  (what it can render in [arrival + overhead, min(t, death)))  =  N
 
 For a plain fleet that is h + N / sum(r) (docs/scheduling.md). Partitions don't raise the bound, since a
-partitioned worker goes on rendering.
+partitioned worker goes on rendering; nor do links, since parts go to the store beside the rendering.
 """
 
 from __future__ import annotations

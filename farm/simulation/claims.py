@@ -24,6 +24,8 @@ class HeldClaim(Struct, eq=False, gc=False):
     rendered: int = 0  #: frames, of parts that are over
     seconds: float = 0.0  #: spent rendering them
     asked_ahead: bool = False  #: the claim after it was asked for
+    delivered_bytes: int = 0  #: over a link
+    queued: bool = False  #: a part of it waits for a place at the store
 
     def wants(self, start: int, stop: int) -> bool:
         """A part ``[start, stop)`` is still of use."""
@@ -32,7 +34,15 @@ class HeldClaim(Struct, eq=False, gc=False):
     def progress(self, position: int, rendered: int, seconds: float) -> ClaimProgress:
         """``rendered`` and ``seconds``: of the part in progress."""
         frames = self.rendered + rendered
-        return ClaimProgress(self.token, position, frames, frames, 0, self.seconds + seconds)
+        return ClaimProgress(
+            self.token,
+            position,
+            frames,
+            frames,
+            self.delivered_bytes,
+            self.seconds + seconds,
+            self.queued,
+        )
 
 
 class Claims:

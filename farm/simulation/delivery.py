@@ -7,7 +7,7 @@ from collections import deque
 
 from msgspec import Struct
 
-from farm.messages import Deliver
+from farm.messages import BlockStored, Deliver
 from farm.simulation.claims import HeldClaim
 from farm.simulation.line import Line
 
@@ -56,15 +56,27 @@ class Deliveries:
         if self.in_transit:
             self._waiting.append(part)
         else:
-            self._send(part)
+            self._offer(part)
 
     def answered(self) -> None:
         self.in_transit = False
         while self._waiting and not self.in_transit:
-            self._send(self._waiting.popleft())
+            self._offer(self._waiting.popleft())
 
-    def _send(self, part: RenderedPart) -> None:
+    def stored(self, answer: BlockStored) -> None:
+        """A block of the one in transit is; over a link only."""
+
+    def resume(self) -> None:
+        """The worker goes on after a stop."""
+
+    def drop(self) -> None:
+        """The worker is gone."""
+
+    def _offer(self, part: RenderedPart) -> None:
         """Send it, if it is still of use."""
         if part.claim.wants(part.start, part.stop):
             self.in_transit = True
-            self._line.send(part.deliver())
+            self._send(part)
+
+    def _send(self, part: RenderedPart) -> None:
+        self._line.send(part.deliver())

@@ -46,10 +46,18 @@ AHEAD_SECONDS = 0.25
 
 
 class Worker:
-    """``beats``: whether it sends heartbeats."""
+    """``deliveries`` makes those of a new process; ``beats``: whether it sends heartbeats."""
 
     def __init__(
-        self, spec: SimWorker, grid: PartGrid, bench: Bench, agenda: Agenda, line: Line, *, beats: bool
+        self,
+        spec: SimWorker,
+        grid: PartGrid,
+        bench: Bench,
+        agenda: Agenda,
+        line: Line,
+        deliveries: Callable[[], Deliveries],
+        *,
+        beats: bool,
     ) -> None:
         line.hearer = self
         self.spec = spec
@@ -63,6 +71,7 @@ class Worker:
         self._agenda = agenda
         self._line = line
         self._heartbeats = Heartbeats(agenda, line, self._progress) if beats else None
+        self._new_deliveries = deliveries
         self._stamp = 0
         self._idle_since: float | None = None
         self._forget()
@@ -71,7 +80,7 @@ class Worker:
         """As a new process."""
         self.claim: HeldClaim | None = None
         self._claims = Claims()
-        self._deliveries = Deliveries(self._line)
+        self._deliveries = self._new_deliveries()
         self._asked = False  # a question of the working thread is not answered yet, or with Parked
         self._asked_ahead = False
         self._hold = self._drain = self._finished = self._ahead = False
@@ -117,6 +126,7 @@ class Worker:
         self._line.listen()
         if self._heartbeats is not None:
             self._heartbeats.resume()
+        self._deliveries.resume()
         self.go_on()
 
     def die(self) -> None:
@@ -150,7 +160,8 @@ class Worker:
         self.doing = doing
         self._note_idle(False)
         self._stop()
-        self._deliveries = Deliveries(self._line)
+        self._deliveries.drop()
+        self._deliveries = self._new_deliveries()
         self._claims = Claims()
         self.claim = None
 
@@ -217,6 +228,12 @@ class Worker:
         if self.doing is not WAITING:
             self._look_up()
         self._deliveries.answered()
+
+    def _block_stored(self, answer: msg.BlockStored) -> None:
+        self._claims.update(answer.token, answer.next, answer.stop, answer.live)
+        if self.doing is not WAITING:
+            self._look_up()
+        self._deliveries.stored(answer)
 
     def _completed(self, answer: msg.Completed) -> None:
         self._asked = False
@@ -431,6 +448,7 @@ _HEAR: Final[dict[type, Callable[[Worker, Any], None]]] = {
     msg.Finished: Worker._finish,
     msg.Beat: Worker._beat_answered,
     msg.Delivered: Worker._delivered,
+    msg.BlockStored: Worker._block_stored,
     msg.Completed: Worker._completed,
     msg.Ended: Worker._ended,
     msg.NotClaimant: Worker._not_claimant,

@@ -17,6 +17,7 @@ import msgspec
 
 from farm.errors import UsageError, shorten
 from farm.events import RelayOptions
+from farm.fleet import LinkProfile
 from farm.source import part_cuts
 
 Interval = tuple[float, float]
@@ -37,6 +38,8 @@ class SimWorker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     partitions: tuple[Interval, ...] = ()
     throttles: tuple[tuple[float, float], ...] = ()  #: (from when on, factor of its speed)
     frame_noise: float = 0.0  #: sigma of a lognormal factor, mean 1, on what each frame costs it
+    #: Its parts go to the store through this, in blocks; None: at once, as on one disk.
+    link: LinkProfile | None = None
     load: float = 0.0  #: mean share of its speed that is lost to other work, drawn anew every 5 s
 
 
@@ -49,6 +52,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cost: tuple[float, ...] | None = None  #: of each frame; None: 1.0 for all
     seed: int = 0
     name: str = "simulated"
+    frame_bytes: float = 20_000.0  #: of a rendered frame; matters to workers with a link only
     latency_seconds: float = 0.0  #: one way, worker to relay and back
     #: False: nobody beats and no lease is judged, as in the write-up's published table.
     heartbeats: bool = True
@@ -85,6 +89,7 @@ def check_world(world: World) -> None:
             raise UsageError(f"cost: {len(world.cost)} values for {world.frames} frames; give one for each")
         for frame, cost in enumerate(world.cost):
             _positive(cost, f"cost[{frame}]")
+    _positive(world.frame_bytes, "frame_bytes")
     _not_negative(world.latency_seconds, "latency_seconds")
     options = world.options
     _positive(options.heartbeat_seconds, "heartbeat_seconds")
@@ -124,9 +129,20 @@ def _check_worker(worker: SimWorker, path: str) -> None:
         if at < last:
             raise UsageError(f"{path}.throttles[{number}]: they must be in the order of their times")
         last = at
+    if worker.link is not None:
+        _check_link(worker.link, f"{path}.link")
     _not_negative(worker.frame_noise, f"{path}.frame_noise")
     if not 0.0 <= worker.load < 0.5:
         raise UsageError(f"{path}.load: {worker.load!r} is not a share from 0 up to 0.5")
+
+
+def _check_link(link: LinkProfile, path: str) -> None:
+    if link.mib_per_second is not None:
+        _positive(link.mib_per_second, f"{path}.mib_per_second")
+    _not_negative(link.latency_seconds, f"{path}.latency_seconds")
+    if not 0.0 <= link.drop_rate < 1.0:
+        raise UsageError(f"{path}.drop_rate: {link.drop_rate!r} is not a probability below 1")
+    _positive(link.block_bytes, f"{path}.block_bytes")
 
 
 def _check_intervals(intervals: tuple[Interval, ...], path: str) -> None:

@@ -1,9 +1,10 @@
 """The delivery thread: takes rendered parts to the store beside the rendering.
 
-A part goes from the spool to the store by rename, under a name no other attempt uses, and only then is the
-relay told. At most WAITING_PARTS are rendered and not acknowledged: the renderer waits for room before it
-begins another. A part that is of no use any more when its turn comes is dropped. One that can't be moved, for
-want of space or rights, is a failure of its claim.
+A part goes from the spool to the store by rename, under a name no other attempt uses, or over a link in
+blocks (farm.worker.blocks), and only then is the relay told. At most WAITING_PARTS are rendered and not
+acknowledged: the renderer waits for room before it begins another. A part that is of no use any more when its
+turn comes is dropped. One that can't be moved, for want of space or rights, is a failure of its claim. One
+whose claim was lost before it was in stays in the spool, to be offered.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from farm.messages import Deliver, Delivered, NotClaimant
+from farm.messages import AnyAnswer, BlockStored, Deliver, Delivered, Ended, NotClaimant
 from farm.parts import PartFacts
 from farm.store import part_file_name
+from farm.worker.blocks import BlockSender
 from farm.worker.channel import Channel, ChannelClosed
 from farm.worker.log import Log
 from farm.worker.orders import HeldClaim, Orders
@@ -45,11 +47,17 @@ class Failure:
 
 
 class Deliveries:
-    def __init__(self, channel: Channel, orders: Orders, store: Path, log: Log) -> None:
+    """``blocks`` None: the worker shares the store's disk."""
+
+    def __init__(
+        self, channel: Channel, orders: Orders, store: Path, log: Log, blocks: BlockSender | None = None
+    ) -> None:
+        self.left_behind = True  #: there may be finished parts in the spool that nobody delivers
         self._channel = channel
         self._orders = orders
         self._store = store
         self._log = log
+        self._blocks = blocks
         self._queue: queue.SimpleQueue[Rendered] = queue.SimpleQueue()
         self._waiting = 0  # handed over and not yet done with; guarded by orders.changed
         self._failure: Failure | None = None
@@ -98,39 +106,69 @@ class Deliveries:
                     self._orders.changed.notify_all()
 
     def _deliver(self, rendered: Rendered) -> None:
-        claim, facts = rendered.claim, rendered.facts
-        part = facts.header.part
+        claim, header = rendered.claim, rendered.facts.header
+        part = header.part
         if self._orders.cut_off:
             return  # what is in the spool stays there
-        if not claim.wants(facts.header.start, facts.header.stop):
-            rendered.path.unlink(missing_ok=True)
+        if not claim.wants(header.start, header.stop):
+            if claim.live:
+                rendered.path.unlink(missing_ok=True)
+            else:
+                self.left_behind = True
             self._log.line(f"part {part}: dropped, {claim.why or 'outside the claim by now'}")
             return
-        name = part_file_name(part, claim.token)
-        rendered.path.replace(self._store / name)
-        answer = self._channel.ask(
-            Deliver(
-                token=claim.token,
-                part=part,
-                file=name,
-                frames=facts.footer.frames,
-                size_bytes=facts.size_bytes,
-                sha256=facts.sha256,
-                render_seconds=rendered.render_seconds,
-                first_frame_crc=facts.footer.first_frame_crc,
-                next_frame_crc=facts.footer.next_frame_crc,
-                lost_frames=facts.footer.lost_frames,
-                linear=claim.linear,
-                claim_rendered=rendered.claim_rendered,
-                claim_seconds=rendered.claim_seconds,
-            )
+        answer = (
+            self._by_rename(rendered) if self._blocks is None else self._in_blocks(rendered, self._blocks)
         )
         match answer:
             case Delivered(frames=frames):
-                claim.delivered_bytes += facts.size_bytes
                 credit = f"{frames} frames credited" if frames else "acknowledged, someone else's copy counts"
                 self._log.line(f"part {part}: delivered, {credit}")
             case NotClaimant():
                 self._log.line(f"part {part}: not taken, {claim.why}")
             case _:
                 self._log.line(f"part {part}: not taken")
+
+    def _by_rename(self, rendered: Rendered) -> AnyAnswer:
+        name = part_file_name(rendered.facts.header.part, rendered.claim.token)
+        rendered.path.replace(self._store / name)
+        answer = self._channel.ask(_deliver(rendered, file=name))
+        if isinstance(answer, Delivered):
+            rendered.claim.delivered_bytes += rendered.facts.size_bytes
+        return answer
+
+    def _in_blocks(self, rendered: Rendered, blocks: BlockSender) -> AnyAnswer | None:
+        """None: the part came to be of no use under its claim."""
+        claim, header = rendered.claim, rendered.facts.header
+        answer: AnyAnswer | None = None
+        while blocks.send(claim, rendered.facts, rendered.path):
+            answer = self._channel.ask(_deliver(rendered, blocks=blocks.blocks(rendered.facts)))
+            if not isinstance(answer, BlockStored):
+                break  # else it was not whole after all
+        if isinstance(answer, Delivered | Ended) or (
+            claim.live and not claim.wants(header.start, header.stop)
+        ):
+            rendered.path.unlink(missing_ok=True)
+        else:
+            self.left_behind = True
+        return answer
+
+
+def _deliver(rendered: Rendered, *, file: str = "", blocks: int = 0) -> Deliver:
+    claim, facts = rendered.claim, rendered.facts
+    return Deliver(
+        token=claim.token,
+        part=facts.header.part,
+        file=file,
+        blocks=blocks,
+        frames=facts.footer.frames,
+        size_bytes=facts.size_bytes,
+        sha256=facts.sha256,
+        render_seconds=rendered.render_seconds,
+        first_frame_crc=facts.footer.first_frame_crc,
+        next_frame_crc=facts.footer.next_frame_crc,
+        lost_frames=facts.footer.lost_frames,
+        linear=claim.linear,
+        claim_rendered=rendered.claim_rendered,
+        claim_seconds=rendered.claim_seconds,
+    )

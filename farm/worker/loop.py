@@ -11,7 +11,8 @@ What ends what (DESIGN.md §4 and §6):
 - *not claimant* for anything: that claim is dropped, and the next one is asked for;
 - a part that can't be rendered: what was rendered before it is delivered, then the claim is failed;
 - a message that the relay refuses: that is our own fault, so the worker leaves;
-- no connection, or no answer for three leases: the worker ends. Rendered parts stay in its spool.
+- no connection, or no answer for three leases: the worker ends. Rendered parts stay in its spool, and are
+  offered by the next worker that works in it, before it asks for any claim.
 """
 
 from __future__ import annotations
@@ -42,10 +43,14 @@ from farm.messages import (
     Welcome,
 )
 from farm.parts import PartFacts
+from farm.store import part_file_name
+from farm.worker.blocks import BlockSender
 from farm.worker.channel import Channel, ChannelClosed
 from farm.worker.delivery import Deliveries, Failure, Rendered
 from farm.worker.heartbeat import Heartbeats
-from farm.worker.log import Log, file_safe
+from farm.worker.link import LinkFaults, NoFaults
+from farm.worker.log import Log
+from farm.worker.offers import Offers
 from farm.worker.orders import HeldClaim, Orders
 from farm.worker.spec import WorkerSpec
 from farm.worker.throttle import Throttle
@@ -96,6 +101,7 @@ class WorkerLoop:
         renderer: Callable[[bool], Renderer],
         log: Log,
         clock: Clock,
+        link_faults: LinkFaults | None = None,
     ) -> None:
         self._spec = spec
         self._grid = PartGrid(spec.cuts)
@@ -104,7 +110,11 @@ class WorkerLoop:
         self._clock = clock
         self.orders = Orders(clock)
         self._channel = Channel(sock, self.orders.heard, self.orders.closed)
-        self._deliveries = Deliveries(self._channel, self.orders, spec.store_dir, log)
+        blocks = None
+        if spec.link is not None:
+            blocks = BlockSender(spec, self._channel, self.orders, clock, log, link_faults or NoFaults())
+        self._deliveries = Deliveries(self._channel, self.orders, spec.store_dir, log, blocks)
+        self._offers = Offers(spec, self._ask, self.orders, self._deliveries, log)
         self._throttle = Throttle(spec.profile.fps_cap, clock, self._sleep)
         self._free_at: float | None = None  # when the last claim's work was scheduled to end; None: parked
         self._heartbeats: Heartbeats | None = None
@@ -119,6 +129,7 @@ class WorkerLoop:
         try:
             self._join()
             self._deliveries.start()
+            self._spec.spool_dir.mkdir(exist_ok=True)
             while (claim := self._claim()) is not None:
                 self._work(claim)
             self._leave("drained" if self.orders.drain else "no more work")
@@ -176,6 +187,8 @@ class WorkerLoop:
         claim = orders.take_grant()
         if claim is not None:
             return claim
+        if self._deliveries.left_behind:
+            self._offers.make()
         if orders.leaving or orders.finished:
             return None
         answer = self._ask(Claim())
@@ -268,7 +281,7 @@ class WorkerLoop:
 
     def _render(self, claim: HeldClaim, part: int) -> None:
         start, stop = self._grid.start(part), self._grid.stop(part)
-        path = self._spec.spool_dir / f"{self._spec.name}-p{part:06d}-{file_safe(claim.token)}.part"
+        path = self._spec.spool_dir / part_file_name(part, claim.token)
         path.unlink(missing_ok=True)
         renderer = self._renderer_for(claim.linear)
         began = claim.part_began_at = self._clock.now()

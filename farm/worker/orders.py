@@ -20,6 +20,7 @@ from farm.frames import PartGrid
 from farm.messages import (
     AnyAnswer,
     Beat,
+    BlockStored,
     Completed,
     Delivered,
     Ended,
@@ -52,6 +53,7 @@ class HeldClaim:
     render_seconds: float = 0.0  #: of parts that are done
     part_began_at: float | None = None  #: clock time, while a part is in progress
     asked_ahead: bool = False  #: the next claim was asked for already
+    queued: bool = False  #: a part of it waits for the store to take it
 
     def wants(self, start: int, stop: int) -> bool:
         """A part ``[start, stop)`` is still of use."""
@@ -74,6 +76,7 @@ class HeldClaim:
             decoded=self.decoded,
             delivered_bytes=self.delivered_bytes,
             render_seconds=self.seconds(now),
+            queued=self.queued,
         )
 
 
@@ -111,7 +114,7 @@ class Orders:
                     self.drain = self.drain or answer.drain
                     for state in answer.claims:
                         self._update(state.token, state.next, state.stop, state.live, state.reason)
-                case Delivered():
+                case Delivered() | BlockStored():
                     self._update(answer.token, answer.next, answer.stop, answer.live, answer.reason)
                 case Completed(done=True):
                     self._drop(answer.token, "completed")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from farm.fleet import WorkerProfile
+from farm.fleet import LinkProfile, WorkerProfile
 from farm.settings import JobSettings
 
 
@@ -19,10 +19,17 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     settings_hash: str
     cuts: tuple[int, ...]  #: of the part grid
     store_dir: Path  #: delivered parts
-    spool_dir: Path  #: parts being made; on the same file system as the store
+    spool_dir: Path  #: this worker's own: parts being made, and not delivered yet
+    orphan_spools: tuple[Path, ...] = ()  #: of workers that won't come back; their finished parts are offered
+    shares_disk: bool = True  #: with the store; else parts are delivered in blocks, link profile or not
     log_dir: Path  #: one log per attempt and one per worker
     build: str = ""  #: the run's; a worker process joins with what it finds itself to be
 
     @property
     def name(self) -> str:
         return self.profile.name
+
+    @property
+    def link(self) -> LinkProfile | None:
+        """What deliveries in blocks go through; None: they go by rename."""
+        return self.profile.link or (None if self.shares_disk else LinkProfile())

@@ -247,6 +247,18 @@ class RelayMachine(RuleBasedStateMachine):
             self.send(worker, msg.Deliver(token=tokens[0], part=part, frames=wrong))
 
     @precondition(rarely)
+    @rule(worker=worker_names, stored=st.integers(0, 4), begins=st.booleans())
+    def send_a_block(self, worker: str, stored: int, begins: bool) -> None:
+        for token in self.live(worker):
+            claim = self.relay.books.leases[token]
+            part = self.relay.books.grid.part_at(self.relay.books.next_frame(claim, True))
+            fields = {"seq": self.number(), "token": token, "part": part, "of": 4, "stored": stored}
+            request = msg.Begin(**fields) if begins else msg.Block(index=max(stored - 1, 0), **fields)
+            answer = self.send(worker, request).answer
+            assert isinstance(answer, msg.BlockStored) and answer.live and answer.next_block == stored
+            assert self.live(worker)[0] == token or len(self.live(worker)) > 1
+
+    @precondition(rarely)
     @rule(worker=worker_names, part=st.integers(-1, 15))
     def offer(self, worker: str, part: int) -> None:
         self.send(worker, msg.Offer(seq=self.number(), part=part))

@@ -345,7 +345,7 @@ def test_a_part_from_a_spool_is_granted_if_it_is_still_wanted() -> None:
     run.credit("w1", granted.token, 4)
     assert run.open_ranges() == [(20, 40), (50, 80)]
     answer = run.say("w2", msg.Offer(part=4))
-    assert isinstance(answer, msg.Refused) and "not wanted" in answer.reason
+    assert isinstance(answer, msg.Declined) and "not wanted" in answer.why and not answer.keep
 
 
 def test_a_part_in_flight_may_be_offered_by_another_worker() -> None:
@@ -355,10 +355,11 @@ def test_a_part_in_flight_may_be_offered_by_another_worker() -> None:
     one = run.claim("w1").token
     two = run.say("w2", msg.Offer(part=2))
     assert isinstance(two, msg.Granted) and two.token == "c0#2@e1"
-    assert isinstance(run.say("w3", msg.Offer(part=3)), msg.Refused)
+    third = run.say("w3", msg.Offer(part=3))
+    assert isinstance(third, msg.Declined) and third.keep
     run.credit("w2", two.token, 2)
     assert run.told("w1") and run.tokens("w1") == [one]
-    assert isinstance(run.say("w2", msg.Offer(part=3)), msg.Refused), "it has held that chunk"
+    assert isinstance(run.say("w2", msg.Offer(part=3)), msg.Declined), "it has held that chunk"
     run.credit("w1", one, 0, 1, 3)
     assert run.books.finished
 
@@ -385,14 +386,14 @@ def test_offers_of_no_part_are_refused(part: int) -> None:
 
 
 @pytest.mark.parametrize("when", ["holding", "paused", "draining"])
-def test_offers_at_the_wrong_time_are_refused(when: str) -> None:
+def test_offers_at_the_wrong_time_are_declined(when: str) -> None:
     run = Run("w1", parts=4)
     if when == "holding":
         run.claim("w1")
     else:
         run.command(cmd.Pause() if when == "paused" else cmd.Drain())
     answer = run.say("w1", msg.Offer(part=3))
-    assert isinstance(answer, msg.Refused) and answer.kind == "state"
+    assert isinstance(answer, msg.Declined) and answer.keep
     assert run.books.parts[3] == OPEN
 
 
@@ -433,7 +434,7 @@ def test_once_linear_seams_are_not_judged_and_what_was_read_otherwise_is_not_tak
     assert not run.saw(ev.SeamMismatched)
     run.adopt(5)
     assert not run.events
-    assert isinstance(run.say("w2", msg.Offer(part=5)), msg.Refused)
+    assert isinstance(run.say("w2", msg.Offer(part=5)), msg.Declined)
     run.restart()
     assert run.books.linear
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.errors import ExitCode, UsageError
-from farm.fleet import WorkerProfile
+from farm.fleet import LinkProfile, WorkerProfile
 from farm.scenario.fleets import (
     load_fleet,
     load_sim_workers,
@@ -91,6 +92,25 @@ def test_the_simulator_is_told_all_that_happens() -> None:
     check_world(world_of(workers, 100))
 
 
+def test_a_link_is_the_same_live_and_simulated() -> None:
+    link = "link = { mib_per_second = 2, latency = 0.05, drop_rate = 0.01, block_mib = 0.5 }"
+    fleet = parse_fleet_file(f"{W}fps = 3\n{link}\n{W}fps = 3\nlink = {{}}\n{W}fps = 3\n", "f.toml")
+    slow = LinkProfile(mib_per_second=2.0, latency_seconds=0.05, drop_rate=0.01, block_bytes=1 << 19)
+    links = [slow, LinkProfile(), None]
+    assert [worker.link for worker in to_profiles(fleet, "f.toml")] == links
+    workers = to_sim_workers(fleet, "f.toml")
+    assert [worker.link for worker in workers] == links
+    check_world(world_of(workers, 100))
+
+
+def test_a_profile_with_a_link_goes_through_the_journal() -> None:
+    """And one that was written before there were links is read."""
+    profile = WorkerProfile(name="w1", link=LinkProfile(mib_per_second=2.0))
+    assert msgspec.json.decode(msgspec.json.encode(profile), type=WorkerProfile) == profile
+    before = b'{"name":"w1","fps_cap":3.0,"overhead_seconds":0.0}'
+    assert msgspec.json.decode(before, type=WorkerProfile).link is None
+
+
 @pytest.mark.parametrize(
     "field", ["arrives=1", "dies=9", "silent=[[1,2]]", "cut=[[1,2]]", "throttle=[[1,2]]"]
 )
@@ -123,6 +143,7 @@ def test_a_simulated_worker_needs_a_speed() -> None:
         ("article-b.toml", [24, 24, 24, 1]),
         ("strangers.toml", [2.1, 4.3, 3.8, 5.1, 6.2]),
         ("household.toml", [48, 14, 3]),
+        ("links.toml", [30, 24, 12]),
     ],
 )
 def test_the_samples(file: str, speeds: list[float]) -> None:
@@ -189,6 +210,22 @@ def test_the_samples(file: str, speeds: list[float]) -> None:
         (f"{W}noise = -1", "worker[0].noise: give a sigma from 0 to 5, not -1"),
         (f"{W}load = 0.5", "worker[0].load: give a share of its speed from 0 to below 0.5, not 0.5"),
         (f"{W}load = nan", "worker[0].load: give a share"),
+        (f"{W}link = 2", "worker[0].link: must be a table, not a whole number"),
+        (
+            f"{W}{W}link = {{ mib_per_second = 0 }}",
+            "worker[1].link.mib_per_second: give MiB per second above 0 and at most 1,000,000, not 0",
+        ),
+        (f"{W}link = {{ latency = nan }}", "worker[0].link.latency: give seconds from 0 to 60, not nan"),
+        (f"{W}link = {{ drop_rate = 1 }}", "worker[0].link.drop_rate: give a probability from 0 to 0.9"),
+        (
+            f"{W}link = {{ block_mib = 6 }}",
+            "worker[0].link.block_mib: give MiB from 0.0009765625 to 5",
+        ),
+        (f"{W}link = {{ block_mib = 0 }}", "worker[0].link.block_mib: give MiB from"),
+        (
+            f"{W}link = {{ mib_per_secnd = 1 }}",
+            "worker[0].link.mib_per_secnd: unknown field (did you mean 'mib_per_second'?); known: ",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_is_refused_with_the_path_of_the_field(text: str, says: str) -> None:
@@ -205,7 +242,7 @@ def test_a_file_that_cannot_be_is_refused_with_the_path_of_the_field(text: str, 
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
         max_leaves=6,
     ),
-    st.sampled_from(["name", "count", "fps", "overhead", "silent", "throttle", "dies", "threads", "x y"]),
+    st.sampled_from(["name", "count", "fps", "overhead", "silent", "throttle", "link", "threads", "x y"]),
 )
 def test_whatever_stands_in_a_field_is_a_fleet_or_one_sentence(value: object, field: str) -> None:
     text = f'[[worker]]\n"{field}" = {toml(value)}\n'

@@ -24,6 +24,7 @@ from farm.messages import (
     Claim,
     Complete,
     Completed,
+    Declined,
     Deliver,
     Delivered,
     Granted,
@@ -31,6 +32,7 @@ from farm.messages import (
     Join,
     Leave,
     Message,
+    Offer,
     Welcome,
     decode_request,
     encode,
@@ -72,6 +74,35 @@ class RenderTrouble(Exception):
         super().__init__(message)
 
 
+def write_part(
+    path: Path,
+    part: int,
+    start: int,
+    stop: int,
+    frame_bytes: int = 0,
+    before: Callable[[int], None] = lambda number: None,
+) -> PartFacts:
+    """A part file with frames of at least ``frame_bytes``; ``before`` is called before each."""
+    header = PartHeader(
+        part=part,
+        start=start,
+        stop=stop,
+        settings_hash="hash",
+        codec="fake",
+        width=1,
+        height=1,
+        pix_fmt="gray",
+        time_base=(1, 24),
+        extradata=b"",
+    )
+    with PartWriter(path, header) as writer:
+        for number in range(start, stop):
+            before(number)
+            data = (b"frame %d " % number).ljust(frame_bytes, b".")
+            writer.add(PartPacket(number, number, 1, number == start, data))
+        return writer.finish(frames=stop - start, first_frame_crc=start, next_frame_crc=stop)
+
+
 class FakeRenderers:
     """Opens renderers that make a part file of a few bytes a frame.
 
@@ -79,7 +110,8 @@ class FakeRenderers:
     what its rendering raises. Everything that was rendered whole is in ``rendered``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, frame_bytes: int = 0) -> None:
+        self.frame_bytes = frame_bytes
         self.opened: list[bool] = []
         self.closed = 0
         self.rendered: list[int] = []
@@ -104,34 +136,22 @@ class FakeRenderers:
     def render(self, part: int, start: int, stop: int, path: Path, progress: Progress) -> PartFacts:
         if part in self.trouble:
             raise self.trouble[part]
-        header = PartHeader(
-            part=part,
-            start=start,
-            stop=stop,
-            settings_hash="hash",
-            codec="fake",
-            width=1,
-            height=1,
-            pix_fmt="gray",
-            time_base=(1, 24),
-            extradata=b"",
-        )
-        with PartWriter(path, header) as writer:
-            for number in range(start, stop):
-                progress.decoded()
-                if number in self.hold_at:
-                    self.at.put(number)
-                    assert self._go_on.acquire(timeout=PATIENCE_SECONDS)
-                progress.before_frame(number)
-                writer.add(PartPacket(number, number, 1, number == start, b"frame %d" % number))
-            facts = writer.finish(frames=stop - start, first_frame_crc=start, next_frame_crc=stop)
+
+        def before(number: int) -> None:
+            progress.decoded()
+            if number in self.hold_at:
+                self.at.put(number)
+                assert self._go_on.acquire(timeout=PATIENCE_SECONDS)
+            progress.before_frame(number)
+
+        facts = write_part(path, part, start, stop, self.frame_bytes, before)
         self.rendered.append(part)
         return facts
 
 
 class Peer:
     """The relay's end. ``expect`` takes the worker's next request; heartbeats are answered on the way, with
-    ``beat``, unless they are what is expected."""
+    ``beat``, and offers declined, unless they are what is expected."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.beat = Beat()
@@ -153,6 +173,9 @@ class Peer:
                 self.beats.append(request)
                 if not self.mute:
                     self.say(self.beat, to=request)
+                continue
+            if isinstance(request, Offer) and kind is not Offer:
+                self.say(Declined(part=request.part, why="not wanted any more"), to=request)
                 continue
             assert isinstance(request, kind), f"{request} instead of {kind.__name__}"
             for name, value in fields.items():
@@ -193,7 +216,7 @@ class Rig:
         self.store = folder / "store"
         self.spool = folder / "spool"
         self.store.mkdir()
-        self.spool.mkdir()
+        self.spool.mkdir(exist_ok=True)
         self.clock = MonotonicClock()
         self.log = Stories()
         self.renderers = FakeRenderers()

@@ -153,7 +153,7 @@ def test_the_end_of_the_connection_ends_the_worker_and_keeps_the_spool(tmp_path)
         r.peer.close()
         r.finish()
         assert r.exit_code == 0
-        assert r.spooled() == ["w1-p000001-c0.1.e1.part"]
+        assert r.spooled() == ["p000001-c0.1.e1.part"]
 
 
 def test_the_end_of_the_connection_wakes_a_slow_worker(tmp_path, capfd):
