@@ -138,6 +138,10 @@ def render(
     timeout: opt.Timeout = None,
     max_tries: opt.MaxTries = 3,
     claim_ahead: opt.ClaimAhead = None,
+    backoff: opt.Backoff = 1.0,
+    halt: opt.HaltWhen = None,
+    memfree: opt.Memfree = None,
+    nice: opt.Nice = None,
     overwrite: opt.Overwrite = False,
     never_overwrite: opt.NeverOverwrite = False,
     decode: opt.Decode = False,
@@ -165,7 +169,18 @@ def render(
         output=output,
         settings=settings,
         options=opt.relay_options(
-            schedule, tail, lease, heartbeat, stall_timeout, timeout, max_tries, claim_ahead
+            schedule,
+            tail,
+            lease,
+            heartbeat,
+            stall_timeout,
+            timeout,
+            max_tries,
+            claim_ahead,
+            backoff,
+            halt,
+            memfree,
+            nice,
         ),
         fleet=opt.fleet(workers, fleet, overhead, threads),
         overwrite=opt.overwrite(overwrite, never_overwrite),
@@ -195,6 +210,9 @@ def resume(
     tail: Annotated[str | None, typer.Option("--tail", help="Another tail rule from here on.")] = None,
     timeout: opt.Timeout = None,
     max_tries: Annotated[int | None, typer.Option("--max-tries", min=1)] = None,
+    halt: opt.HaltWhen = None,
+    memfree: opt.Memfree = None,
+    nice: opt.Nice = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Take up parts again that were set aside.")
     ] = False,
@@ -215,6 +233,7 @@ def resume(
     request = request_of(folder)
     options = request.options
     options = opt.changed_options(options, schedule, tail, timeout, max_tries)
+    options = opt.with_limits(options, halt, memfree, nice)
     changes: dict[str, Any] = {
         "options": options,
         "folder": folder,

@@ -22,7 +22,6 @@ from farm.fleet import WorkerProfile
 from farm.folder import JOURNAL_NAME
 from farm.journal import RunCatalogue, read_recording
 from farm.live import LiveRun
-from farm.machine import check_memory
 from farm.paths import check_free, printable
 from farm.plan import JobRequest, Plan, open_run
 from farm.settings import CONTAINERS, GridSettings, JobSettings, VideoSettings
@@ -45,9 +44,6 @@ def carry_out(plan: Plan, showing: ShowOptions, run_id: str) -> int:
         )
     except OutputError as error:
         _say(f"uneven: {error}; the run goes on, and 'last' won't find it")
-    warning = check_memory(len(request.fleet), plan.index)
-    if warning and showing.ui != "none":
-        _say(f"uneven: {warning}")
     live = LiveRun(opened, run_id=run_id, engine=LocalEngine, wall_time=lambda: datetime.now(UTC).isoformat())
     result, summary = show(live, showing, request.fleet)
     if result.exit_code is ExitCode.BUG:
@@ -84,7 +80,7 @@ def print_plan(plan: Plan) -> None:
         f"policy    {request.options.policy}, tail {request.options.tail}",
         f"output    {printable(request.output)}",
         f"folder    {printable(plan.folder_path)}" + (" (resumed)" if plan.resumes else ""),
-        *(f"warning   {line}" for line in plan.probed.warnings),
+        *(f"warning   {line}" for line in (*plan.probed.warnings, plan.memory_note) if line),
     ]
     print("\n".join(lines))
 

@@ -23,7 +23,7 @@ EVENTS_MAX: Final = 10_000
 _NO_GRID: Final = PartGrid((0, 1))
 #: Depends on how far a phase said it was, or is compared in another form.
 _NOT_DIGESTED: Final = frozenset(
-    {"world", "at", "records", "phase_fraction", "_progress", "map", "throughput"}
+    {"world", "at", "records", "phase_fraction", "_progress", "map", "throughput", "gauges"}
 )
 
 
@@ -66,6 +66,12 @@ class RunState:
         self.paused_since: float | None = None
         self.pause_seconds = 0.0  #: of the pauses that have ended
         self.drain_reason: str | None = None
+        self.drain_until: float | None = None  #: when a drain is cut short
+        self.held = ""  #: why nothing more is granted
+        self.gauges: ev.Gauges | None = None  #: the newest
+        self.stood_still = 0  #: times the relay stood still, and the longest, for any reason
+        self.stood_still_seconds = 0.0
+        self.loop: ev.LoopMeasured | None = None  #: of the last stretch of work that has ended
         self.measured: ev.FleetMeasured | None = None
         self.work: ev.WorkFinished | None = None
         self.finish: ev.RunFinished | None = None

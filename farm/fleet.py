@@ -11,11 +11,13 @@ from farm.errors import UsageError
 
 class WorkerProfile(msgspec.Struct, frozen=True, kw_only=True):
     """One worker. ``fps_cap`` None means unthrottled; ``overhead_seconds`` passes between a grant and the
-    first frame that is worked on."""
+    first frame that is worked on. A worker that grows beyond ``memory_bytes`` is stopped."""
 
     name: str
     fps_cap: float | None = None
     overhead_seconds: float = 0.0
+    memory_bytes: int | None = None
+    cores: int | None = None  #: what its machine has, for the reader
 
 
 #: More local processes than this are a typing error, not a fleet.

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -31,6 +31,8 @@ from farm.engines.base import Engine
 from farm.errors import VerificationError
 from farm.eventlog import EventLog
 from farm.frames import PartGrid
+from farm.guard import MemoryGuard, Watches
+from farm.halt import parse_halt
 from farm.parts import PartError
 from farm.relay.relay import Relay
 from farm.relay.turn import Outcome
@@ -48,6 +50,10 @@ LEAVE_SECONDS = 1.0
 DRAIN_LEAVE_SECONDS = 2.0
 #: How often input and run folder are looked at.
 GROUND_SECONDS = 1.0
+GAUGES_SECONDS = 1.0
+#: How long messages are handled in one go; then others on the loop have their turn.
+SLICE_SECONDS = 0.01
+#: Times a worker is started again without having delivered anything in between.
 RESTARTS_MAX = 3
 
 
@@ -58,6 +64,7 @@ class End(Enum):
     DRAINED = "drained"  #: stopped in good order; resumable
     STOPPED = "stopped"  #: stopped at once; resumable
     NO_WORKERS = "no workers"  #: none is left and work is; resumable
+    HALTED = "halted"  #: too many parts were set aside (``--halt``); resumable
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +88,7 @@ class RelayHost:
         specs: Sequence[WorkerSpec],
         settings_hash: str,
         check_ground: Callable[[], None],
+        watches: Watches,
     ) -> None:
         """``check_ground`` blocks, and raises an UnevenError when there is no point in going on."""
         self._relay = relay
@@ -97,6 +105,7 @@ class RelayHost:
         self._held = False
         self._tick_waits = False
         self._delivering = asyncio.Semaphore(DELIVERIES_MAX)
+        self._in_delivery = 0  # with those that wait for their turn
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
         #: workers of the start line that have not asked or gone yet; None once the line has opened
@@ -110,6 +119,20 @@ class RelayHost:
         self._done_since: dict[str, float] = {}
         self._stop_now = False
         self._closing = False
+        self._watches = watches
+        caps = {spec.name: cap for spec in specs if (cap := spec.profile.memory_bytes) is not None}
+        self._guard = MemoryGuard(self, caps, watches)
+        self._pids: dict[str, int] = {}
+        self._room = asyncio.Event()  # no reason to hold back workers
+        self._room.set()
+        #: workers that were stopped from here, with the reason to tell
+        self._stopped_for: dict[str, str] = {}
+        self._struck: set[str] = set()  # killed from here
+        self._oom_kills = 0
+        self._set_aside = 0
+        #: why each worker went, each time; and why the run was halted
+        self.ends: dict[str, list[str]] = {}
+        self.halted = ""
 
     # --- the stretch of work -----------------------------------------------------------------------------
 
@@ -120,9 +143,12 @@ class RelayHost:
         ``check_ground`` raises.
         """
         self._starting = set(self._specs)
+        self._oom_kills = self._watches.oom_kills()
         ticker = asyncio.create_task(self._tick())
         self._spawn(self._start_fleet())
         self._spawn(self._watch_ground())
+        self._spawn(self._guard.run())
+        self._spawn(self._show_gauges())
         try:
             end = await self._serve()
         finally:
@@ -133,7 +159,7 @@ class RelayHost:
             await self._engine.stop(LEAVE_SECONDS if not self._stop_now else 0.0)
             await asyncio.gather(ticker, *self._tasks, return_exceptions=True)
         await self._see_off("the run is over" if end is End.FINISHED else "the run stopped")
-        return end
+        return End.HALTED if self.halted and end is not End.FINISHED else end
 
     def post_command(self, command: cmd.AnyCommand) -> None:
         """An operator's command, from this loop."""
@@ -148,7 +174,8 @@ class RelayHost:
             if self._held:
                 self._held = False
                 self._engine.hold_reading(False)
-            await self._handle(batch)
+            while batch and self._failure is None:
+                batch = batch[await self._handle(batch) :]
             if self._failure is not None:
                 raise self._failure
             if self._stop_now:
@@ -183,13 +210,19 @@ class RelayHost:
             if now - since >= DRAIN_LEAVE_SECONDS:
                 self._done_since[worker] = now  # not again on every tick
                 self._no_restart.add(worker)
-                self._spawn(self._engine.kill(worker))
+                self._strike(worker)
 
-    async def _handle(self, batch: Sequence[_Stimulus]) -> None:
+    async def _handle(self, batch: Sequence[_Stimulus]) -> int:
+        """Handle the first of a batch, as many as there is time for; how many that was, one at least."""
         handled = []
         events: list[ev.AnyEvent] = []
         now = self._clock.now()
+        loop = asyncio.get_running_loop()
+        until, taken = loop.time() + SLICE_SECONDS, 0
         for stimulus in batch:
+            if taken and loop.time() >= until:
+                break
+            taken += 1
             if stimulus.request is not None and self._waits_in_line(stimulus.worker, stimulus.request):
                 continue
             outcome = stimulus.apply(now)
@@ -208,6 +241,7 @@ class RelayHost:
                 self._discard_refused(stimulus.request, outcome)
             if stimulus.command is not None and outcome.refusal is None:
                 self._act(stimulus.command)
+        return taken
 
     def _watch(self, events: Sequence[ev.AnyEvent]) -> None:
         for event in events:
@@ -218,8 +252,23 @@ class RelayHost:
                 )
             elif isinstance(event, ev.PartFailed):
                 self._part_failed.set()
+            elif isinstance(event, ev.PartCredited):
+                self._restarts.pop(event.worker, None)
+            elif isinstance(event, ev.PartSetAside):
+                self._set_aside += 1
+                self._halt_if_due()
             elif isinstance(event, ev.SeamMismatched):
                 self._spawn(self._purge())
+
+    def _halt_if_due(self) -> None:
+        text = self._relay.books.options.halt
+        halt = parse_halt(text)
+        if halt is None or self.halted or self._set_aside < halt.fails:
+            return
+        parts = "1 part was" if self._set_aside == 1 else f"{self._set_aside} parts were"
+        self.halted = f"{parts} set aside (--halt {text})"
+        stop = cmd.StopNow if halt.now else cmd.Drain
+        self.post_command(stop(by="--halt", reason=self.halted))
 
     def _discard_refused(self, request: msg.Deliver, outcome: Outcome) -> None:
         """Remove a delivered file that counts for nothing; attempt-unique names make that safe."""
@@ -259,6 +308,9 @@ class RelayHost:
     def up(self, worker: str, pid: int | None, host: str) -> None:
         self._starting.discard(worker)
         self._alive.add(worker)
+        self._struck.discard(worker)
+        if pid is not None:
+            self._pids[worker] = pid
 
     def message(self, worker: str, data: bytes) -> None:
         try:
@@ -274,10 +326,14 @@ class RelayHost:
 
     def gone(self, worker: str, reason: str, sure: bool) -> None:
         self._alive.discard(worker)
+        self._pids.pop(worker, None)
         self._step_up(worker)
         if self._closing:
             return
-        self._post(_Stimulus(lambda now: self._relay.gone(worker, reason, sure, now)))
+        reason, kind = self._why_gone(worker, reason)
+        if worker in self._relay.books.workers or reason != "exited":
+            self.ends.setdefault(worker, []).append(reason)
+        self._post(_Stimulus(lambda now: self._relay.gone(worker, reason, sure, now, kind)))
         books = self._relay.books
         restarts = self._restarts.get(worker, 0)
         wanted = worker in books.workers and worker not in self._no_restart
@@ -285,6 +341,76 @@ class RelayHost:
             self._restarts[worker] = restarts + 1
             self._starting.add(worker)
             self._spawn(self._start(self._specs[worker]))
+
+    def _why_gone(self, worker: str, reason: str) -> tuple[str, str]:
+        """Why a worker ended, and what that is to the part it was at. Only the system kills without a word:
+        who is killed while it kills for want of memory is taken for one of those."""
+        stopped_for = self._stopped_for.pop(worker, None)
+        if stopped_for is not None:
+            return stopped_for, "out of memory"
+        if "SIGKILL" in reason and worker not in self._struck:
+            kills, self._oom_kills = self._oom_kills, self._watches.oom_kills()
+            if self._oom_kills > kills:
+                return f"out of memory: the system {reason.replace('by', 'it with')}", "out of memory"
+        return reason, "worker lost"
+
+    # --- memory ------------------------------------------------------------------------------------------
+
+    @property
+    def pids(self) -> Mapping[str, int]:
+        return self._pids
+
+    @property
+    def memfree_bytes(self) -> int:
+        return self._relay.books.options.memfree_bytes
+
+    def end_worker(self, worker: str, reason: str, *, fault: bool) -> None:
+        if worker not in self._alive or worker in self._struck:
+            return
+        if fault:
+            self._stopped_for[worker] = reason
+        else:
+            self.emit(ev.Notice(level="warning", text=f"{worker} is {reason}"))
+            self._no_restart.add(worker)
+            self.ends.setdefault(worker, []).append(reason)
+            self._post(_Stimulus(lambda now: self._relay.handle(worker, msg.Leave(reason=reason), now)))
+        self._strike(worker)
+
+    def hold(self, reason: str) -> None:
+        if reason:
+            self._room.clear()
+            if not self._relay.books.held:
+                self._post(_Stimulus(lambda now: self._relay.hold(reason, now)))
+        else:
+            self._room.set()
+            if self._relay.books.held:
+                self._post(_Stimulus(self._relay.free))
+
+    def emit(self, event: ev.AnyEvent) -> None:
+        self._post(_Stimulus(lambda now: Outcome(events=(event,))))
+
+    def _strike(self, worker: str) -> None:
+        self._struck.add(worker)
+        self._spawn(self._engine.kill(worker))
+
+    async def _show_gauges(self) -> None:
+        while True:
+            loop = self._watches.loop
+            self._log.show(
+                self._clock.now(),
+                ev.Gauges(
+                    inbox=len(self._inbox),
+                    inbox_max=INBOX_MAX,
+                    deliveries=min(self._in_delivery, DELIVERIES_MAX),
+                    deliveries_max=DELIVERIES_MAX,
+                    parts_waiting=max(self._in_delivery - DELIVERIES_MAX, 0),
+                    memory_bytes=self._guard.books.used_bytes,
+                    memory_gate_bytes=self._watches.gate_bytes,
+                    stalls=loop.stalls,
+                    stall_worst_seconds=loop.worst_seconds,
+                ),
+            )
+            await asyncio.sleep(GAUGES_SECONDS)
 
     # --- deliveries --------------------------------------------------------------------------------------
 
@@ -298,6 +424,7 @@ class RelayHost:
         grid, part = self._relay.books.grid, request.part
         assert part is not None
         found: msg.AnyRequest
+        self._in_delivery += 1
         async with self._delivering:
             try:
                 facts = await asyncio.to_thread(
@@ -322,6 +449,7 @@ class RelayHost:
                 found = msg.Fail(
                     seq=request.seq, token=request.token, part=part, kind="damaged", message=str(error)
                 )
+        self._in_delivery -= 1
         self._post_request(worker, found)
 
     async def _discard(self, file: str) -> None:
@@ -332,8 +460,10 @@ class RelayHost:
 
     async def _purge(self) -> None:
         """Remove what the store holds and the books don't."""
-        for _, path in await asyncio.to_thread(self._store.scan):
-            if path.name not in {credit.file for credit in self._relay.books.credits.values()}:
+        found = await asyncio.to_thread(self._store.scan)
+        credited = {credit.file for credit in self._relay.books.credits.values()}
+        for _, path in found:
+            if path.name not in credited:
                 await asyncio.to_thread(self._store.discard, path.name)
 
     # --- the shell's own -------------------------------------------------------------------------------
@@ -344,19 +474,25 @@ class RelayHost:
                 self._engine.stall(worker, stalled)
             case cmd.KillWorker(worker=worker):
                 self._no_restart.add(worker)
-                self._spawn(self._engine.kill(worker))
+                self._strike(worker)
             case cmd.StopNow():
                 self._stop_now = True
             case _:
                 pass
 
     async def _start_fleet(self) -> None:
-        await self._engine.start(list(self._specs.values()), self)
+        if self.memfree_bytes:
+            await self._guard.look()
+            for spec in self._specs.values():
+                await self._start(spec)
+        else:
+            await self._engine.start(list(self._specs.values()), self)
         await asyncio.sleep(START_LINE_SECONDS)
         if self._line is not None:
             self._open_line()
 
     async def _start(self, spec: WorkerSpec) -> None:
+        await self._room.wait()
         await self._engine.start([spec], self)
 
     async def _watch_ground(self) -> None:
@@ -388,7 +524,7 @@ class RelayHost:
     async def _see_off(self, reason: str) -> None:
         """Write down the good-bye of workers that were ended from here: no losses."""
         now = self._clock.now()
-        events: list[ev.AnyEvent] = []
+        events: list[ev.AnyEvent] = list(self._guard.last_peaks())
         for worker in list(self._relay.books.workers):
             events += self._relay.handle(worker, msg.Leave(reason=reason), now).events
         await self._log.commit(now, events)

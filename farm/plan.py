@@ -14,13 +14,14 @@ import msgspec
 
 from farm import events as ev
 from farm.engines.child import ChildCrashed, run_in_child_blocking
+from farm.engines.forkserver import EXIT_UNKNOWN
 from farm.errors import InputError, OutputError
 from farm.facts import Probed
 from farm.fleet import WorkerProfile, uniform_fleet
 from farm.folder import JOURNAL_NAME, RunFolder
 from farm.frames import PartGrid
 from farm.journal import Journal
-from farm.machine import automatic_workers
+from farm.machine import automatic_workers, fit_fleet, read_machine
 from farm.paths import check_output, printable, run_folder_path
 from farm.policies.registry import parse_policy, parse_tail
 from farm.relay.books import Books
@@ -62,6 +63,7 @@ class Plan:
     settings_hash: str
     folder_path: Path
     resumes: bool  #: an earlier run is in the folder
+    memory_note: str = ""  #: what memory did to the fleet, in a sentence
 
     @property
     def index(self) -> SourceIndex:
@@ -98,9 +100,12 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
     with tempfile.TemporaryDirectory(prefix="uneven-") as scratch:
         probed = _probe(request, log or Path(scratch) / "probe.log")
     grid = PartGrid(cut_grid(probed.index, request.settings.grid))
+    machine, video = read_machine(), request.settings.video
     if not request.fleet:
-        workers = automatic_workers(probed.index, request.settings)
+        workers = automatic_workers(probed.index, video, machine)
         request = replace(request, fleet=uniform_fleet(workers))
+    fleet, memory_note = fit_fleet(request.fleet, probed.index, video, machine)
+    request = replace(request, fleet=fleet)
     resumes = (folder_path / JOURNAL_NAME).exists()
     if request.resume_only and not resumes:
         raise OutputError(f"there is no unfinished run in {printable(folder_path)}; start it with render")
@@ -111,14 +116,23 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
         settings_hash=settings_hash(request.settings, probed.build, probed.index.fingerprint),
         folder_path=folder_path,
         resumes=resumes,
+        memory_note=memory_note,
     )
 
 
 def _probe(request: JobRequest, log: Path) -> Probed:
-    try:
-        probed = run_in_child_blocking(
+    def ask() -> object:
+        return run_in_child_blocking(
             "farm.media.tasks:probe_job", request.source.absolute(), request.settings, log=log
         )
+
+    try:
+        try:
+            probed = ask()
+        except ChildCrashed as crash:
+            if crash.exit_code != EXIT_UNKNOWN:
+                raise
+            probed = ask()  # the process that starts children was lost, which says nothing of the input
     except ChildCrashed as crash:
         raise InputError(
             f"{printable(request.source)} can't be used: reading it crashed the media library "

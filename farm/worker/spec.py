@@ -21,6 +21,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     store_dir: Path  #: delivered parts
     spool_dir: Path  #: parts being made; on the same file system as the store
     log_dir: Path  #: one log per attempt and one per worker
+    nice: int = 0  #: added to its niceness
     build: str = ""  #: the run's; a worker process joins with what it finds itself to be
 
     @property
