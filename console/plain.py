@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Final, TextIO
 
 from console import text
+from console.draining import drain_text
 from console.forecast import Forecast
 from console.model import Model
 from console.streams import pour
@@ -179,7 +180,9 @@ def _facts(model: Model, now: float) -> list[str]:
     if stalled:
         facts[-1] += f" ({stalled} stalled)"
     if model.drain_reason is not None:
-        facts.append("draining")
+        facts.append(drain_text(model, now))
+    if model.held:
+        facts.append("nothing more is granted for want of memory")
     for number, noun in ((model.lapses, "lapse"), (model.failures, "failure")):
         if number:
             facts.append(text.plural(number, noun))

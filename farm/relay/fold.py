@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _ENDED_MAX: Final = 4096
 
 
+#: By how much a worker's clock may be ahead of lease time before it counted more than it worked.
+_CLOCK_SLACK_SECONDS: Final = 1.0
 #: A part is tried again after this long at the latest.
 _BACKOFF_MAX_SECONDS: Final = 60.0
 #: Tries that say more of a worker than of the part: the first one costs no waiting.
@@ -200,7 +202,10 @@ def _lease_renewed(books: Books, at: float, event: ev.LeaseRenewed) -> None:
 
 
 def _report(books: Books, at: float, claim: ClaimRecord, rendered: int, seconds: float) -> None:
-    """Learn from how far a claim came. A report that was overtaken by a newer one says nothing."""
+    """Learn from how far a claim came. A report that was overtaken by a newer one says nothing. A worker also
+    counts the seconds in which it was itself stopped; what lease time has no room for is not believed."""
+    if seconds > at - claim.granted_at + _CLOCK_SLACK_SECONDS:
+        seconds = at - claim.granted_at
     if seconds <= claim.render_seconds or rendered < claim.reported:
         return
     claim.begun = True

@@ -423,9 +423,7 @@ class Relay:
         books = self.books
         options = books.options
         times = [until for name in books.blocked if (until := books.workers[name].blocked_until) is not None]
-        times += [
-            at for at in books.retry_at.values() if at > self._ticked_at
-        ]
+        times += [at for at in books.retry_at.values() if at > self._ticked_at]
         if books.leases:
             oldest = next(iter(books.leases.values())).renewed_at
             times.append(oldest + options.lease_seconds)
