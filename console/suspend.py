@@ -27,7 +27,10 @@ def workers_stopped() -> Iterator[None]:
     frozen: list[psutil.Process] = []
     for process in _ours():
         with contextlib.suppress(psutil.Error):
-            (frozen if process.status() == psutil.STATUS_STOPPED else moving).append(process)
+            # The terminal may have stopped the fork server a moment ago; workers it can't stop.
+            worker = process.ppid() != os.getpid()
+            stopped = worker and process.status() == psutil.STATUS_STOPPED
+            (frozen if stopped else moving).append(process)
     _each(moving, signal.SIGSTOP)
     try:
         yield

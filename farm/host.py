@@ -27,6 +27,7 @@ from farm import commands as cmd
 from farm import events as ev
 from farm import messages as msg
 from farm.clock import LeaseClock
+from farm.departures import Departures
 from farm.engines.base import Engine
 from farm.errors import VerificationError
 from farm.eventlog import EventLog
@@ -53,8 +54,6 @@ GROUND_SECONDS = 1.0
 GAUGES_SECONDS = 1.0
 #: How long messages are handled in one go; then others on the loop have their turn.
 SLICE_SECONDS = 0.01
-#: Times a worker is started again without having delivered anything in between.
-RESTARTS_MAX = 3
 
 
 class End(Enum):
@@ -113,8 +112,7 @@ class RelayHost:
         self._line_claims: dict[str, msg.Claim] = {}
         self._alive: set[str] = set()
         self._starting: set[str] = set()
-        self._restarts: dict[str, int] = {}
-        self._no_restart: set[str] = set()
+        self.departures = Departures(watches.oom_kills)
         #: in a drain: since when a worker has had nothing to do but go
         self._done_since: dict[str, float] = {}
         self._stop_now = False
@@ -125,14 +123,8 @@ class RelayHost:
         self._pids: dict[str, int] = {}
         self._room = asyncio.Event()  # no reason to hold back workers
         self._room.set()
-        #: workers that were stopped from here, with the reason to tell
-        self._stopped_for: dict[str, str] = {}
-        self._struck: set[str] = set()  # killed from here
-        self._oom_kills = 0
         self._set_aside = 0
-        #: why each worker went, each time; and why the run was halted
-        self.ends: dict[str, list[str]] = {}
-        self.halted = ""
+        self.halted = ""  #: why, if it was
 
     # --- the stretch of work -----------------------------------------------------------------------------
 
@@ -143,7 +135,6 @@ class RelayHost:
         ``check_ground`` raises.
         """
         self._starting = set(self._specs)
-        self._oom_kills = self._watches.oom_kills()
         ticker = asyncio.create_task(self._tick())
         self._spawn(self._start_fleet())
         self._spawn(self._watch_ground())
@@ -209,8 +200,7 @@ class RelayHost:
         for worker, since in self._done_since.items():
             if now - since >= DRAIN_LEAVE_SECONDS:
                 self._done_since[worker] = now  # not again on every tick
-                self._no_restart.add(worker)
-                self._strike(worker)
+                self._strike(worker, stays_away=True)
 
     async def _handle(self, batch: Sequence[_Stimulus]) -> int:
         """Handle the first of a batch, as many as there is time for; how many that was, one at least."""
@@ -253,7 +243,7 @@ class RelayHost:
             elif isinstance(event, ev.PartFailed):
                 self._part_failed.set()
             elif isinstance(event, ev.PartCredited):
-                self._restarts.pop(event.worker, None)
+                self.departures.delivered(event.worker)
             elif isinstance(event, ev.PartSetAside):
                 self._set_aside += 1
                 self._halt_if_due()
@@ -308,7 +298,7 @@ class RelayHost:
     def up(self, worker: str, pid: int | None, host: str) -> None:
         self._starting.discard(worker)
         self._alive.add(worker)
-        self._struck.discard(worker)
+        self.departures.started(worker)
         if pid is not None:
             self._pids[worker] = pid
 
@@ -330,29 +320,15 @@ class RelayHost:
         self._step_up(worker)
         if self._closing:
             return
-        reason, kind = self._why_gone(worker, reason)
-        if worker in self._relay.books.workers or reason != "exited":
-            self.ends.setdefault(worker, []).append(reason)
-        self._post(_Stimulus(lambda now: self._relay.gone(worker, reason, sure, now, kind)))
         books = self._relay.books
-        restarts = self._restarts.get(worker, 0)
-        wanted = worker in books.workers and worker not in self._no_restart
-        if sure and wanted and restarts < RESTARTS_MAX and not (books.finished or books.draining):
-            self._restarts[worker] = restarts + 1
+        reason, kind = self.departures.explain(worker, reason)
+        if worker in books.workers or reason != "exited":
+            self.departures.note(worker, reason)
+        self._post(_Stimulus(lambda now: self._relay.gone(worker, reason, sure, now, kind)))
+        wanted = sure and worker in books.workers and not (books.finished or books.draining)
+        if wanted and self.departures.may_restart(worker):
             self._starting.add(worker)
             self._spawn(self._start(self._specs[worker]))
-
-    def _why_gone(self, worker: str, reason: str) -> tuple[str, str]:
-        """Why a worker ended, and what that is to the part it was at. Only the system kills without a word:
-        who is killed while it kills for want of memory is taken for one of those."""
-        stopped_for = self._stopped_for.pop(worker, None)
-        if stopped_for is not None:
-            return stopped_for, "out of memory"
-        if "SIGKILL" in reason and worker not in self._struck:
-            kills, self._oom_kills = self._oom_kills, self._watches.oom_kills()
-            if self._oom_kills > kills:
-                return f"out of memory: the system {reason.replace('by', 'it with')}", "out of memory"
-        return reason, "worker lost"
 
     # --- memory ------------------------------------------------------------------------------------------
 
@@ -365,16 +341,15 @@ class RelayHost:
         return self._relay.books.options.memfree_bytes
 
     def end_worker(self, worker: str, reason: str, *, fault: bool) -> None:
-        if worker not in self._alive or worker in self._struck:
+        if worker not in self._alive or self.departures.is_struck(worker):
             return
         if fault:
-            self._stopped_for[worker] = reason
-        else:
-            self.emit(ev.Notice(level="warning", text=f"{worker} is {reason}"))
-            self._no_restart.add(worker)
-            self.ends.setdefault(worker, []).append(reason)
-            self._post(_Stimulus(lambda now: self._relay.handle(worker, msg.Leave(reason=reason), now)))
-        self._strike(worker)
+            self._strike(worker, beyond_memory=reason)
+            return
+        self.emit(ev.Notice(level="warning", text=f"{worker} is {reason}"))
+        self.departures.note(worker, reason)
+        self._post(_Stimulus(lambda now: self._relay.handle(worker, msg.Leave(reason=reason), now)))
+        self._strike(worker, stays_away=True)
 
     def hold(self, reason: str) -> None:
         if reason:
@@ -389,8 +364,8 @@ class RelayHost:
     def emit(self, event: ev.AnyEvent) -> None:
         self._post(_Stimulus(lambda now: Outcome(events=(event,))))
 
-    def _strike(self, worker: str) -> None:
-        self._struck.add(worker)
+    def _strike(self, worker: str, *, beyond_memory: str = "", stays_away: bool = False) -> None:
+        self.departures.struck(worker, beyond_memory=beyond_memory, stays_away=stays_away)
         self._spawn(self._engine.kill(worker))
 
     async def _show_gauges(self) -> None:
@@ -473,8 +448,7 @@ class RelayHost:
             case cmd.StallWorker(worker=worker, stalled=stalled):
                 self._engine.stall(worker, stalled)
             case cmd.KillWorker(worker=worker):
-                self._no_restart.add(worker)
-                self._strike(worker)
+                self._strike(worker, stays_away=True)
             case cmd.StopNow():
                 self._stop_now = True
             case _:

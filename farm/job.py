@@ -253,7 +253,7 @@ class Job:
                 )
             if end is End.NO_WORKERS:
                 raise IncompleteError(
-                    f"no worker is left and there is work to do ({told_ends(host.ends)}); see the logs in "
+                    f"no worker is left and there is work to do ({told_ends(host.departures.reasons)}); see the logs in "
                     f"{printable(self._run.folder.logs)}, then resume"
                 )
         if books.set_aside_frames:
