@@ -279,7 +279,7 @@ def report(
     ] = "last",
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
 ) -> int:
-    """The hardware table of a run: what each worker was, did and used, and its share beside its fair share."""
+    """The hardware table of a run: what each worker was, did and used, its share and its fair share."""
     made = hardware_report(records_of(run))
     if json:
         print(msgspec.json.encode(made).decode())

@@ -253,8 +253,8 @@ class Job:
                 )
             if end is End.NO_WORKERS:
                 raise IncompleteError(
-                    f"no worker is left and there is work to do ({told_ends(host.departures.reasons)}); see the logs in "
-                    f"{printable(self._run.folder.logs)}, then resume"
+                    f"no worker is left and there is work to do ({told_ends(host.departures.reasons)}); see "
+                    f"the logs in {printable(self._run.folder.logs)}, then resume"
                 )
         if books.set_aside_frames:
             parts = [part for part, place in enumerate(books.parts) if place == SET_ASIDE]
