@@ -118,7 +118,9 @@ def show(live: LiveRun, options: ShowOptions, fleet: Sequence[WorkerProfile]) ->
         _open_console(live, options, model, signals)
         stop_key.install()
     closed_by_signal = options.ui == "tui" and signals.first is not None
-    reporter = _reporter(options, after_console=options.ui == "tui", draining=closed_by_signal)
+    reporter = _reporter(
+        options, after_console=options.ui == "tui", draining=closed_by_signal, told_from=live.history
+    )
     _report(live, model, reporter, stopper)
     summary = summarize(model, fleet)
     if options.ui == "tui":
@@ -173,7 +175,7 @@ def _report(live: LiveRun, model: Model, reporter: Reporter, stopper: _Stopper) 
         live.wait_news(_POLL_SECONDS)
 
 
-def _reporter(options: ShowOptions, *, after_console: bool, draining: bool) -> Reporter:
+def _reporter(options: ShowOptions, *, after_console: bool, draining: bool, told_from: int) -> Reporter:
     if options.ui == "json":
         return JsonReporter(cast("Stream[bytes]", sys.stdout.buffer))
     if options.ui == "none":
@@ -185,6 +187,7 @@ def _reporter(options: ShowOptions, *, after_console: bool, draining: bool) -> R
         width=_width(),
         color=color,
         quiet=options.quiet or (after_console and not draining),
+        told_from=told_from,
         **_pace(),
     )
 

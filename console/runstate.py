@@ -11,6 +11,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from console.forecast import Forecast, forecast
 from console.partmap import CLAIMED, CREDITED, DUPLICATE, LAPSED, OPEN, SET_ASIDE, PartMap
 from console.timeline import GONE, ClaimModel, Throughput, WorkerModel
@@ -40,8 +42,7 @@ class Header:
     fleet: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Credit:
+class Credit(msgspec.Struct, frozen=True, gc=False):
     """What a part brought when it was credited, to be taken back if it is voided."""
 
     worker: str | None  #: None: adopted from the store

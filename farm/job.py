@@ -29,7 +29,7 @@ from farm.errors import (
     UsageError,
     VerificationError,
 )
-from farm.eventlog import EventLog, Publish
+from farm.eventlog import EventLog, Publish, publish_history
 from farm.facts import StitchFacts, VerifyFacts
 from farm.fleet import WorkerProfile
 from farm.ground import Ground
@@ -71,13 +71,22 @@ class Job:
     """One job in one event loop. ``publish`` gets every record once it is durable."""
 
     def __init__(
-        self, run: OpenedRun, *, run_id: str, engine: Engine, publish: Publish, wall_time: Callable[[], str]
+        self,
+        run: OpenedRun,
+        *,
+        run_id: str,
+        engine: Engine,
+        publish: Publish,
+        wall_time: Callable[[], str],
+        backlog: Callable[[], int] = lambda: 0,
     ) -> None:
+        """``backlog``: how many records were published and not taken yet."""
         self._run = run
         self._plan = run.plan
         self._request = run.plan.request
         self._engine = engine
         self._publish = publish
+        self._backlog = backlog
         self._wall_time = wall_time
         self._new_run_id = run_id
         self._relay = Relay(run.books, run.plan.request.options)
@@ -92,10 +101,10 @@ class Job:
 
     async def run(self) -> JobResult:
         """Carry the job to its end, whatever it is; errors a user can cause come back as a result."""
-        self._journal = JournalWriter(self._run.journal)
-        self._log = EventLog(self._journal, len(self._run.history), self._publish)
         if self._run.history:
-            self._publish(self._run.history)
+            await publish_history(self._run.journal, self._publish, self._backlog)
+        self._journal = JournalWriter(self._run.journal)
+        self._log = EventLog(self._journal, self._run.history, self._publish)
         watching = asyncio.create_task(self._loop_watch.run())
         try:
             verified = await self._carry()

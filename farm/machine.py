@@ -19,7 +19,7 @@ from farm.source import SourceIndex
 #: Share of the memory that is available at the start which workers may fill together.
 GATE_SHARE = 0.7
 #: Of a worker that has not begun: Python, the media libraries, the source index.
-_IDLE_BYTES = 80_000_000
+_IDLE_BYTES = 120_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def usable_cores() -> int:
 _PIXEL_BYTES = {
     "libx264": 170,
     "libx265": 200,
-    "libsvtav1": 260,
+    "libsvtav1": 180,
     "libaom-av1": 260,
     "libvpx-vp9": 170,
     "ffv1": 60,

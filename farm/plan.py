@@ -79,13 +79,8 @@ class OpenedRun:
     journal: Journal
     books: Books
     last_at: float  #: lease seconds of the newest record
-    history: tuple[ev.Record, ...]
-
-    @property
-    def run_id(self) -> str:
-        """The id the run was given when it began; empty for a new one."""
-        first = self.history[0].event if self.history else None
-        return first.run_id if isinstance(first, ev.RunOpened) else ""
+    history: int  #: records in the journal; they are not kept, for a long run has too many
+    run_id: str = ""  #: the id the run was given when it began; empty for a new one
 
 
 def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
@@ -167,7 +162,7 @@ def open_run(plan: Plan) -> OpenedRun:
     except BaseException:
         folder.remove()
         raise
-    return OpenedRun(plan=plan, folder=folder, journal=journal, books=Books(), last_at=0.0, history=())
+    return OpenedRun(plan=plan, folder=folder, journal=journal, books=Books(), last_at=0.0, history=0)
 
 
 def _reopen(plan: Plan) -> OpenedRun:
@@ -176,10 +171,10 @@ def _reopen(plan: Plan) -> OpenedRun:
         folder.require_free(_ROOM_BYTES_MIN)
         journal = Journal.open(folder.journal)
         try:
-            history = tuple(journal.records())
-            if history:
-                _check_unfinished(plan, history[-1].event)
-                _check_same(plan, history[0].event)
+            books, first, last = _fold(journal)
+            if first is not None and last is not None:
+                _check_unfinished(plan, last.event)
+                _check_same(plan, first.event)
             save_index(plan.index, folder.index)
         except BaseException:
             journal.close()
@@ -187,11 +182,28 @@ def _reopen(plan: Plan) -> OpenedRun:
     except BaseException:
         folder.close()
         raise
+    opened = first.event if first is not None else None
+    return OpenedRun(
+        plan=plan,
+        folder=folder,
+        journal=journal,
+        books=books,
+        last_at=last.at if last is not None else 0.0,
+        history=journal.last_seq + 1,
+        run_id=opened.run_id if isinstance(opened, ev.RunOpened) else "",
+    )
+
+
+def _fold(journal: Journal) -> tuple[Books, ev.Record | None, ev.Record | None]:
+    """The books that the records make, the first record and the last one. Raises JournalDamaged."""
     books = Books()
-    for record in history:
+    first: ev.Record | None = None
+    last: ev.Record | None = None
+    for record in journal.records():
+        first = first or record
+        last = record
         books.apply(record.at, record.event)
-    last_at = history[-1].at if history else 0.0
-    return OpenedRun(plan=plan, folder=folder, journal=journal, books=books, last_at=last_at, history=history)
+    return books, first, last
 
 
 def _check_unfinished(plan: Plan, last: ev.AnyEvent) -> None:
