@@ -254,7 +254,8 @@ class Model(RunState):
         frames = self.map.credit(event.part)
         if not frames:
             return
-        self.credits[event.part] = Credit(event.worker, self.epoch, event.size_bytes, event.lost_frames)
+        # ``worker.name``: one text for all its parts, not one for each record.
+        self.credits[event.part] = Credit(worker.name, self.epoch, event.size_bytes, event.lost_frames)
         worker.credit(frames, seconds)
         self.throughput.add(at, frames)
         self.lost_frames += event.lost_frames

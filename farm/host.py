@@ -167,6 +167,8 @@ class RelayHost:
                 self._engine.hold_reading(False)
             while batch and self._failure is None:
                 batch = batch[await self._handle(batch) :]
+                if batch:
+                    await asyncio.sleep(0)  # what brings no events is committed without a wait
             if self._failure is not None:
                 raise self._failure
             if self._stop_now:

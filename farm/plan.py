@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
+from sys import intern
 from typing import Literal
 
 import msgspec
@@ -202,8 +203,15 @@ def _fold(journal: Journal) -> tuple[Books, ev.Record | None, ev.Record | None]:
     for record in journal.records():
         first = first or record
         last = record
-        books.apply(record.at, record.event)
+        books.apply(record.at, _shared(record.event))
     return books, first, last
+
+
+def _shared(event: ev.AnyEvent) -> ev.AnyEvent:
+    """A credit with names that are the same object in all credits: the books keep one for every part."""
+    if not isinstance(event, ev.PartCredited):
+        return event
+    return msgspec.structs.replace(event, worker=intern(event.worker), token=intern(event.token))
 
 
 def _check_unfinished(plan: Plan, last: ev.AnyEvent) -> None:
