@@ -52,6 +52,7 @@ DRAIN_LEAVE_SECONDS = 2.0
 #: How often input and run folder are looked at.
 GROUND_SECONDS = 1.0
 GAUGES_SECONDS = 1.0
+WAKING_SECONDS_MIN = 1.0
 #: How long messages are handled in one go; then others on the loop have their turn.
 SLICE_SECONDS = 0.01
 
@@ -103,6 +104,7 @@ class RelayHost:
         self._arrived = asyncio.Event()
         self._held = False
         self._tick_waits = False
+        self._judge_from = 0.0  # lease time
         self._delivering = asyncio.Semaphore(DELIVERIES_MAX)
         self._in_delivery = 0  # with those that wait for their turn
         self._tasks: set[asyncio.Task[None]] = set()
@@ -486,9 +488,17 @@ class RelayHost:
             slept = self._clock.beat()
             if slept:
                 self._post(_Stimulus(partial(self._note_stall, slept)))
-            if not self._tick_waits:
+                self._judge_from = self._clock.now() + self._waking_seconds
+            if not self._tick_waits and self._clock.now() >= self._judge_from:
                 self._tick_waits = True
                 self._post(_Stimulus(self._judge))
+
+    @property
+    def _waking_seconds(self) -> float:
+        """How long nobody is judged after a time in which everything may have stood still: until workers that
+        wake as well had time to say so. What they say then is not read before the next turn of the loop."""
+        options = self._relay.books.options
+        return min(options.lease_seconds, max(options.heartbeat_seconds, WAKING_SECONDS_MIN))
 
     def _note_stall(self, seconds: float, now: float) -> Outcome:
         return Outcome(events=(ev.LoopStalled(seconds=seconds),))

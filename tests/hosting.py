@@ -113,9 +113,11 @@ class Rig:
         caps: Mapping[str, int] | None = None,
         gate_bytes: int = 0,
         oom_kills: Callable[[], int] = lambda: 0,
+        raw: float | None = None,
         **options: Any,
     ) -> None:
         self.grid = PartGrid(tuple(range(0, parts * 10 + 1, 10)))
+        self.raw = raw  #: what the monotonic clock says; None: what it really says
         self.used: dict[str, int] = {}
         self.available = 10**12
         self.engine = Puppets()
@@ -127,11 +129,12 @@ class Rig:
         options = {"policy": "fixed,10", "heartbeat_seconds": 5.0} | options
         self.relay.open(opened(self.grid.cuts, ev.RelayOptions(**options)), 0.0)
         self.relay.start(0.0)
+        self.clock = LeaseClock(lambda: time.monotonic() if self.raw is None else self.raw)
         specs = [self._spec(name, (caps or {}).get(name)) for name in workers]
         watches = Watches(self.loop_watch, gate_bytes, self._measure, oom_kills)
         store: Any = self.store
         self.host = RelayHost(
-            self.relay, log, self.engine, store, LeaseClock(), specs, "h", lambda: None, watches
+            self.relay, log, self.engine, store, self.clock, specs, "h", lambda: None, watches
         )
         self._running: asyncio.Task[End] | None = None
         self._seq = 0

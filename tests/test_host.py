@@ -82,6 +82,40 @@ async def test_a_full_inbox_is_handled_in_slices() -> None:
         assert turns >= 20, "others on the loop had no turn in between"
 
 
+# --- time that does not count ----------------------------------------------------------------------------
+
+
+@on_loop
+async def test_after_three_leases_of_sleep_who_wakes_has_time_to_say_so() -> None:
+    """RG42, RG43. The tick that finds the gap comes before any worker could beat again."""
+    async with Rig("w1", "w2", raw=0.0, lease_seconds=2.0, heartbeat_seconds=0.4) as rig:
+        await rig.join("w1", "w2")
+        await rig.claim("w1")
+        await rig.claim("w2")
+        await let_pass(rig, 1.8)
+        assert not rig.of(ev.ClaimEnded)
+        assert rig.raw is not None
+        rig.raw += 6.0
+        await until(lambda: rig.of(ev.LoopStalled), "the gap to be found")
+        assert rig.of(ev.LoopStalled)[0].seconds == pytest.approx(5.65)
+        (token,) = rig.relay.books.workers["w1"].claims
+        beat = await rig.ask("w1", msg.Heartbeat(claims=(ev.ClaimProgress(token),)))
+        assert isinstance(beat, msg.Beat) and beat.claims[0].live
+        await let_pass(rig, 1.2)
+        assert [ended.worker for ended in rig.of(ev.ClaimEnded)] == ["w2"], "who stays silent lapses"
+
+
+async def let_pass(rig: Rig, seconds: float) -> None:
+    """Lease time passes, a tick at a time."""
+    assert rig.raw is not None
+    stop = rig.raw + seconds
+    while rig.raw < stop:
+        before = rig.clock.now()
+        rig.raw += 0.2
+        await until(lambda before=before: rig.clock.now() > before, "a tick")
+        await asyncio.sleep(0.12)
+
+
 # --- memory ----------------------------------------------------------------------------------------------
 
 
