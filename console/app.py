@@ -12,9 +12,10 @@ Rules of this file:
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from signal import Signals
+from signal import SIGTSTP, Signals
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from textual import constants
@@ -85,7 +86,7 @@ class ConsoleApp(App[Outcome]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "interrupt", "drain, then stop", priority=True, show=False),
         Binding("ctrl+q", "ask_quit", "quit", show=False),
-        Binding("ctrl+z", "stay_here", "why not", priority=True, show=False),
+        Binding("ctrl+z", "stop", "stop", priority=True, show=False),
         Binding("left_square_bracket", "speed(0.5)", "slower", show=False),
         Binding("right_square_bracket", "speed(2)", "faster", show=False),
         Binding("full_stop", "step", "step", show=False),
@@ -315,10 +316,12 @@ class ConsoleApp(App[Outcome]):
         else:
             self.exit(Outcome("abandoned"))
 
-    def action_stay_here(self) -> None:
-        """Ctrl-Z: say why nothing happens. Only in plain mode are the workers stopped along with it."""
-        pause = "space pauses the run, " if self.can_control else ""
-        self.say(f"Ctrl-Z does nothing in the console: {pause}q leaves it; --ui plain can be suspended.")
+    def action_stop(self) -> None:
+        """Ctrl-Z: back to the shell, workers and all, until ``fg``."""
+        if self._driver is not None and self._driver.can_suspend:
+            os.kill(os.getpid(), SIGTSTP)
+        else:
+            self.say("Ctrl-Z does nothing on this terminal: space pauses the run, q leaves it.")
 
     def _drain(self) -> None:
         if self.virtual_time is not None:

@@ -9,6 +9,7 @@ Rules of this file:
 from __future__ import annotations
 
 import secrets
+import shutil
 import signal
 import sys
 import threading
@@ -19,17 +20,20 @@ from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NoReturn
 
+import msgspec
 import typer
 from typer.exceptions import TyperException
 
 from console import lab
 from console import options as opt
+from console.report import records_of, report_text
 from console.run import carry_out, demo_request, print_plan, print_verified, verify_output
 from farm.errors import ExitCode, UnevenError, UsageError
 from farm.folder import JOURNAL_NAME
 from farm.journal import RunCatalogue
 from farm.paths import FOLDER_SUFFIX, run_folder_path
 from farm.plan import JobRequest, make_plan, request_of
+from farm.reports.hardware import hardware_report
 
 app = typer.Typer(
     name="uneven",
@@ -138,6 +142,10 @@ def render(
     timeout: opt.Timeout = None,
     max_tries: opt.MaxTries = 3,
     claim_ahead: opt.ClaimAhead = None,
+    backoff: opt.Backoff = 1.0,
+    halt: opt.HaltWhen = None,
+    memfree: opt.Memfree = None,
+    nice: opt.Nice = None,
     overwrite: opt.Overwrite = False,
     never_overwrite: opt.NeverOverwrite = False,
     decode: opt.Decode = False,
@@ -165,7 +173,18 @@ def render(
         output=output,
         settings=settings,
         options=opt.relay_options(
-            schedule, tail, lease, heartbeat, stall_timeout, timeout, max_tries, claim_ahead
+            schedule,
+            tail,
+            lease,
+            heartbeat,
+            stall_timeout,
+            timeout,
+            max_tries,
+            claim_ahead,
+            backoff,
+            halt,
+            memfree,
+            nice,
         ),
         fleet=opt.fleet(workers, fleet, overhead, threads),
         overwrite=opt.overwrite(overwrite, never_overwrite),
@@ -195,6 +214,9 @@ def resume(
     tail: Annotated[str | None, typer.Option("--tail", help="Another tail rule from here on.")] = None,
     timeout: opt.Timeout = None,
     max_tries: Annotated[int | None, typer.Option("--max-tries", min=1)] = None,
+    halt: opt.HaltWhen = None,
+    memfree: opt.Memfree = None,
+    nice: opt.Nice = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Take up parts again that were set aside.")
     ] = False,
@@ -215,6 +237,7 @@ def resume(
     request = request_of(folder)
     options = request.options
     options = opt.changed_options(options, schedule, tail, timeout, max_tries)
+    options = opt.with_limits(options, halt, memfree, nice)
     changes: dict[str, Any] = {
         "options": options,
         "folder": folder,
@@ -246,6 +269,22 @@ def verify(
     """
     verified, recorded = verify_output(output, against, "all" if decode else "sample")
     print_verified(output, verified, recorded)
+    return ExitCode.DONE
+
+
+@app.command()
+def report(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="An id, an output, a run folder, a recording, or 'last'.")
+    ] = "last",
+    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
+) -> int:
+    """The hardware table of a run: what each worker was, did and used, its share and its fair share."""
+    made = hardware_report(records_of(run))
+    if json:
+        print(msgspec.json.encode(made).decode())
+    else:
+        print(report_text(made, shutil.get_terminal_size((160, 24)).columns))
     return ExitCode.DONE
 
 

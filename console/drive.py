@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
@@ -23,6 +22,7 @@ from console.model import Model
 from console.plain import PlainReporter
 from console.streams import Stream
 from console.summary import RunSummary, render_text, summarize
+from console.suspend import StopKey
 from console.terminal import SignalBox, Ui
 from farm.clock import MonotonicClock
 from farm.commands import Drain, StopNow
@@ -82,7 +82,8 @@ class _Stopper:
         """Carry out what signals asked for; call often."""
         while (number := self._signals.take()) is not None:
             self._ask(number)
-        if self._deadline is not None and time.monotonic() >= self._deadline:
+        # Lease time: what this process was itself stopped for is not held against the workers.
+        if self._deadline is not None and self._live.now() >= self._deadline:
             self._deadline = None
             self._say("The time to drain is over: stopping at once.")
             self._live.send(StopNow(by="signal", reason="the time to drain is over"))
@@ -90,11 +91,12 @@ class _Stopper:
     def _ask(self, number: signal.Signals) -> None:
         self._asked += 1
         if self._asked == 1:
-            again = " Ctrl-C again stops at once." if number is signal.SIGINT else ""
-            self._say(f"Draining: parts in progress are finished and kept.{again}")
-            self._live.send(Drain(by="signal", reason=number.name))
-            if number is not signal.SIGINT:
-                self._deadline = time.monotonic() + self._timeout
+            limit = None if number is signal.SIGINT else self._timeout
+            bound = "Ctrl-C again stops at once." if limit is None else f"{limit:g} s are left for that."
+            self._say(f"Draining: parts in progress are finished and kept. {bound}")
+            self._live.send(Drain(by="signal", reason=number.name, limit_seconds=limit))
+            if limit is not None:
+                self._deadline = self._live.now() + limit
         elif number is signal.SIGINT or self._asked > 2:
             self._say("Stopping at once: what is credited is kept.")
             self._live.send(StopNow(by="signal", reason=number.name))
@@ -108,11 +110,17 @@ def show(live: LiveRun, options: ShowOptions, fleet: Sequence[WorkerProfile]) ->
     model = Model("live")
     signals = SignalBox()
     signals.install()
+    stop_key = StopKey()
+    stop_key.install()
     stopper = _Stopper(live, signals, _say, options.drain_timeout_seconds)
     live.start()
     if options.ui == "tui":
         _open_console(live, options, model, signals)
-    reporter = _reporter(options, after_console=options.ui == "tui")
+        stop_key.install()
+    closed_by_signal = options.ui == "tui" and signals.first is not None
+    reporter = _reporter(
+        options, after_console=options.ui == "tui", draining=closed_by_signal, told_from=live.history
+    )
     _report(live, model, reporter, stopper)
     summary = summarize(model, fleet)
     if options.ui == "tui":
@@ -167,7 +175,7 @@ def _report(live: LiveRun, model: Model, reporter: Reporter, stopper: _Stopper) 
         live.wait_news(_POLL_SECONDS)
 
 
-def _reporter(options: ShowOptions, *, after_console: bool) -> Reporter:
+def _reporter(options: ShowOptions, *, after_console: bool, draining: bool, told_from: int) -> Reporter:
     if options.ui == "json":
         return JsonReporter(cast("Stream[bytes]", sys.stdout.buffer))
     if options.ui == "none":
@@ -178,7 +186,8 @@ def _reporter(options: ShowOptions, *, after_console: bool) -> Reporter:
         clock=MonotonicClock(),
         width=_width(),
         color=color,
-        quiet=options.quiet or after_console,
+        quiet=options.quiet or (after_console and not draining),
+        told_from=told_from,
         **_pace(),
     )
 

@@ -19,6 +19,8 @@ from collections import deque
 
 from textual.drivers.linux_driver import LinuxDriver
 
+from console.suspend import stop_here, workers_stopped
+
 #: Text that waits for a slow terminal; what comes beyond is dropped.
 PENDING_BYTES_MAX = 256 * 1024
 CLOSE_SECONDS = 1.0
@@ -105,9 +107,11 @@ class TerminalWriter:
 
 
 class ConsoleDriver(LinuxDriver):
-    """Textual's driver with the writer above in place of its own."""
+    """Textual's driver with the writer above in place of its own, and with workers that stop with it."""
 
     _writer: TerminalWriter | None = None
+    _stopping = False  #: by ourselves, so that going on is no surprise
+    _back = False  #: the terminal is ours again, and empty
 
     @property  # type: ignore[override]
     def _writer_thread(self) -> TerminalWriter | None:
@@ -124,5 +128,30 @@ class ConsoleDriver(LinuxDriver):
         super().stop_application_mode()
 
     def take_caught_up(self) -> bool:
-        """Whether frames were dropped and there is room now: the whole screen has to be drawn again."""
-        return self._writer is not None and self._writer.take_caught_up()
+        """Whether the whole screen has to be drawn again: frames were dropped and there is room now, or the
+        terminal was given away and is back."""
+        back, self._back = self._back, False
+        return back or (self._writer is not None and self._writer.take_caught_up())
+
+    def _sigtstp_application(self, *_: object) -> None:
+        """Give the terminal back, stop with all workers, and take it again when we go on. In the background
+        (``bg``) taking it stops us once more, so the workers wait for it."""
+        self._stopping = True
+        try:
+            self.suspend_application_mode()
+            with workers_stopped():
+                stop_here()
+                self._take_terminal()
+        finally:
+            self._stopping = False
+
+    def _sigcont_application(self, *_: object) -> None:
+        """Somebody else had stopped us: the shell may have changed the terminal meanwhile."""
+        if not self._stopping:
+            self.suspend_application_mode()
+            self._take_terminal()
+
+    def _take_terminal(self) -> None:
+        self._must_signal_resume = True
+        self.resume_application_mode()
+        self._back = True

@@ -72,6 +72,8 @@ class Model(RunState):
         self.resumed_frames = self.credited_frames
         self.estimated = None
         self.drain_reason = self.paused_since = self.finish = self.work = self.steady_since = None
+        self.drain_until = self.gauges = None
+        self.held = ""
 
     def _options_changed(self, at: float, event: ev.OptionsChanged) -> None:
         self.options = event.options
@@ -100,6 +102,27 @@ class Model(RunState):
 
     def _drain_started(self, at: float, event: ev.DrainStarted) -> None:
         self.drain_reason = event.reason
+        self.drain_until = None if event.limit_seconds is None else at + event.limit_seconds
+
+    def _gauges(self, at: float, event: ev.Gauges) -> None:
+        self.gauges = event
+
+    def _loop_stalled(self, at: float, event: ev.LoopStalled) -> None:
+        self.stood_still += 1
+        self.stood_still_seconds = max(self.stood_still_seconds, event.seconds)
+
+    def _loop_measured(self, at: float, event: ev.LoopMeasured) -> None:
+        self.loop = event
+
+    def _grants_held(self, at: float, event: ev.GrantsHeld) -> None:
+        self.held = event.reason
+
+    def _grants_freed(self, at: float, event: ev.GrantsFreed) -> None:
+        self.held = ""
+
+    def _worker_peaked(self, at: float, event: ev.WorkerPeaked) -> None:
+        worker = self._worker(at, event.worker)
+        worker.peak_bytes = max(worker.peak_bytes, event.peak_bytes)
 
     def _work_finished(self, at: float, event: ev.WorkFinished) -> None:
         self.work = event
@@ -253,7 +276,8 @@ class Model(RunState):
         frames = self.map.credit(event.part)
         if not frames:
             return
-        self.credits[event.part] = Credit(event.worker, self.epoch, event.size_bytes, event.lost_frames)
+        # ``worker.name``: one text for all its parts, not one for each record.
+        self.credits[event.part] = Credit(worker.name, self.epoch, event.size_bytes, event.lost_frames)
         worker.credit(frames, seconds)
         self.throughput.add(at, frames)
         self.lost_frames += event.lost_frames
@@ -329,6 +353,12 @@ _HANDLERS: Final[dict[type, Callable[[Model, float, Any], None]]] = {
     ev.JobPaused: Model._job_paused,
     ev.JobResumed: Model._job_resumed,
     ev.DrainStarted: Model._drain_started,
+    ev.Gauges: Model._gauges,
+    ev.LoopStalled: Model._loop_stalled,
+    ev.LoopMeasured: Model._loop_measured,
+    ev.GrantsHeld: Model._grants_held,
+    ev.GrantsFreed: Model._grants_freed,
+    ev.WorkerPeaked: Model._worker_peaked,
     ev.WorkFinished: Model._work_finished,
     ev.RunFinished: Model._run_finished,
     ev.OperatorActed: Model._operator_acted,

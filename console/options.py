@@ -21,6 +21,7 @@ from console.terminal import choose_ui
 from farm.errors import UsageError
 from farm.events import RelayOptions
 from farm.fleet import WorkerProfile, uniform_fleet
+from farm.halt import parse_halt
 from farm.policies.registry import from_anywhere, parse_policy, parse_tail
 from farm.scenario.fleets import load_fleet
 from farm.settings import CONTAINERS, GridSettings, JobSettings, VideoSettings
@@ -104,6 +105,27 @@ ClaimAhead = Annotated[
 MaxTries = Annotated[
     int, typer.Option("--max-tries", min=1, help="Failures after which a part is set aside.")
 ]
+Backoff = Annotated[
+    float,
+    typer.Option(
+        "--backoff", metavar="SECONDS", help="Rest before a failed part is tried again; doubled each time."
+    ),
+]
+HaltWhen = Annotated[
+    str | None,
+    typer.Option(
+        "--halt", metavar="WHEN", help="soon,fail=N or now,fail=N: stop when N parts were set aside."
+    ),
+]
+Memfree = Annotated[
+    str | None,
+    typer.Option(
+        "--memfree", metavar="SIZE", help="Begin nothing with less memory free than that: 2G, 500M."
+    ),
+]
+Nice = Annotated[
+    int | None, typer.Option("--nice", min=0, max=19, help="Let others go first: niceness of workers.")
+]
 Overwrite = Annotated[
     bool, typer.Option("-y", "--overwrite", help="Replace an existing output, once verified.")
 ]
@@ -146,6 +168,7 @@ _FFMPEG = {
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)s\Z", re.ASCII)
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)%\Z", re.ASCII)
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)([kKMGT]?)(i?)B?\Z", re.ASCII)
 _FRAMES = re.compile(r"[1-9]\d{0,8}\Z", re.ASCII)
 
 
@@ -234,6 +257,10 @@ def relay_options(
     timeout: str | None,
     max_tries: int,
     claim_ahead: bool | None = None,
+    backoff: float = 1.0,
+    halt: str | None = None,
+    memfree: str | None = None,
+    nice: int | None = None,
 ) -> RelayOptions:
     for name, seconds in (("lease", lease), ("heartbeat", heartbeat), ("stall-timeout", stall_timeout)):
         if not (math.isfinite(seconds) and 0.05 <= seconds <= 86400):
@@ -242,6 +269,8 @@ def relay_options(
         raise UsageError(
             f"--lease {lease:g} is less than two heartbeats of {heartbeat:g} s: healthy claims would lapse"
         )
+    if not (math.isfinite(backoff) and 0 <= backoff <= 3600):
+        raise UsageError(f"--backoff {backoff:g}: give seconds from 0 to 3600")
     limit_seconds, limit_share = _part_limit(timeout)
     options = RelayOptions(
         policy=from_anywhere(schedule),
@@ -253,9 +282,10 @@ def relay_options(
         part_timeout_share=limit_share,
         max_tries=max_tries,
         claim_ahead=schedule.partition(",")[0] == "fair" if claim_ahead is None else claim_ahead,
+        backoff_seconds=backoff,
     )
     check_schedule(options)
-    return options
+    return with_limits(options, halt, memfree, nice)
 
 
 def changed_options(
@@ -274,6 +304,29 @@ def changed_options(
     changed = msgspec.structs.replace(options, **changes)
     check_schedule(changed)
     return changed
+
+
+def with_limits(
+    options: RelayOptions, halt: str | None, memfree: str | None, nice: int | None
+) -> RelayOptions:
+    """Options with what is asked otherwise. Raises UsageError."""
+    changes: dict[str, Any] = {}
+    if halt is not None:
+        changes["halt"] = halt if parse_halt(halt) is not None else ""
+    if memfree is not None:
+        changes["memfree_bytes"] = _size(memfree)
+    if nice is not None:
+        changes["nice"] = nice
+    return msgspec.structs.replace(options, **changes)
+
+
+def _size(memfree: str) -> int:
+    """Bytes: ``2G`` is 2 * 10^9, ``2Gi`` 2 * 2^30."""
+    found = _SIZE.match(memfree)
+    if found is None or (found[3] and not found[2]):
+        raise UsageError(f"--memfree {memfree}: give a size such as 500M or 2G")
+    step = 1024 if found[3] else 1000
+    return int(float(found[1]) * step ** " KMGT".index(found[2].upper() or " "))
 
 
 def check_schedule(options: RelayOptions) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Final, TextIO
 
 from console import text
+from console.draining import drain_text
 from console.forecast import Forecast
 from console.model import Model
 from console.streams import pour
@@ -47,7 +48,8 @@ class PlainReporter:
     """Writes to one text stream.
 
     ``clock`` paces the status lines; ``width`` cuts lines to a terminal's width (None: never);
-    ``quiet``: only warnings, and the summary of a run that did not end well.
+    ``quiet``: only warnings, and the summary of a run that did not end well; ``told_from``: number of the
+    first record that isn't from an earlier start of the run.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class PlainReporter:
         width: int | None = None,
         color: bool = False,
         quiet: bool = False,
+        told_from: int = 0,
         every_seconds: float = STATUS_SECONDS,
     ) -> None:
         self._stream = stream
@@ -65,6 +68,8 @@ class PlainReporter:
         self._width = width
         self._color = color
         self._quiet = quiet
+        self._told_from = told_from
+        self._seen = -1
         self._every = every_seconds
         self._status_at = clock.now()
         self._shown = 0
@@ -78,6 +83,8 @@ class PlainReporter:
         Of a log that begins with earlier starts of the relay, only the last start is told.
         """
         for record in records[_history(records) :]:
+            if 0 <= record.seq < self._told_from:
+                continue
             if isinstance(record.event, RelayStarted) and record.event.epoch > 1:
                 self._resumed = True
             line = describe(record.at, record.event)
@@ -86,6 +93,10 @@ class PlainReporter:
         if self._resumed and model.frames:
             self._resumed = False
             self._resume(model, now)
+        if records and records[-1].seq >= 0:
+            self._seen = records[-1].seq
+        if self._told_from and self._seen < self._told_from:
+            return  # what a part of the past comes to is not how things stand
         if model.finish is None and self._clock.now() - self._status_at >= self._every:
             self.status(model, now)
 
@@ -184,7 +195,9 @@ def _facts(model: Model, now: float) -> list[str]:
     if stalled:
         facts[-1] += f" ({stalled} stalled)"
     if model.drain_reason is not None:
-        facts.append("draining")
+        facts.append(drain_text(model, now))
+    if model.held:
+        facts.append("nothing more is granted for want of memory")
     for number, noun in ((model.lapses, "lapse"), (model.failures, "failure")):
         if number:
             facts.append(text.plural(number, noun))

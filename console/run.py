@@ -6,27 +6,29 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
 from console import text
 from console.drive import ShowOptions, show
+from console.report import records_of
+from console.stories import story_lines
 from farm.engines.child import ChildCrashed, run_in_child_blocking
 from farm.engines.local import LocalEngine, prepare
-from farm.errors import ExitCode, InputError, OutputError, UsageError, VerificationError
+from farm.errors import ExitCode, InputError, OutputError, UnevenError, UsageError, VerificationError
 from farm.events import RelayOptions, RunFinished
 from farm.facts import Probed, VerifyFacts
 from farm.fleet import WorkerProfile
 from farm.folder import JOURNAL_NAME
 from farm.journal import RunCatalogue, read_recording
 from farm.live import LiveRun
-from farm.machine import check_memory
 from farm.paths import check_free, printable
 from farm.plan import JobRequest, Plan, open_run
 from farm.settings import CONTAINERS, GridSettings, JobSettings, VideoSettings
 from farm.source import save_index
+from farm.stories import set_aside_stories
 
 
 def carry_out(plan: Plan, showing: ShowOptions, run_id: str) -> int:
@@ -45,9 +47,6 @@ def carry_out(plan: Plan, showing: ShowOptions, run_id: str) -> int:
         )
     except OutputError as error:
         _say(f"uneven: {error}; the run goes on, and 'last' won't find it")
-    warning = check_memory(len(request.fleet), plan.index)
-    if warning and showing.ui != "none":
-        _say(f"uneven: {warning}")
     live = LiveRun(opened, run_id=run_id, engine=LocalEngine, wall_time=lambda: datetime.now(UTC).isoformat())
     result, summary = show(live, showing, request.fleet)
     if result.exit_code is ExitCode.BUG:
@@ -56,12 +55,22 @@ def carry_out(plan: Plan, showing: ShowOptions, run_id: str) -> int:
     elif result.exit_code is not ExitCode.DONE:
         nothing = result.exit_code is ExitCode.INTERRUPTED and not summary.credited_frames
         _say("uneven: stopped before any part was finished" if nothing else f"uneven: {result.message}")
+        if summary.set_aside_parts and showing.ui != "none":
+            _tell_set_aside(plan.folder_path)
         resumable = result.exit_code in (ExitCode.INTERRUPTED, ExitCode.INCOMPLETE, ExitCode.OUTPUT)
         # A run that is done and only lost its JSON has nothing to go on with; nor has a lost folder.
         if resumable and summary.exit_code != 0 and (plan.folder_path / JOURNAL_NAME).exists():
             retry = " --retry-failed" if summary.set_aside_frames else ""
             _say(f"Go on with: uneven resume {shlex.quote(str(plan.folder_path))}{retry}")
     return result.exit_code
+
+
+def _tell_set_aside(path: Path) -> None:
+    """How parts came to be set aside; the run has its say already, so a journal that can't be read is no
+    further error."""
+    with suppress(UnevenError):
+        for line in story_lines(set_aside_stories(records_of(str(path)), path / "logs")):
+            _say(line)
 
 
 def print_plan(plan: Plan) -> None:
@@ -84,7 +93,7 @@ def print_plan(plan: Plan) -> None:
         f"policy    {request.options.policy}, tail {request.options.tail}",
         f"output    {printable(request.output)}",
         f"folder    {printable(plan.folder_path)}" + (" (resumed)" if plan.resumes else ""),
-        *(f"warning   {line}" for line in plan.probed.warnings),
+        *(f"warning   {line}" for line in (*plan.probed.warnings, plan.memory_note) if line),
     ]
     print("\n".join(lines))
 

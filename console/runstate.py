@@ -11,6 +11,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from console.forecast import Forecast, forecast
 from console.partmap import CLAIMED, CREDITED, DUPLICATE, LAPSED, OPEN, SET_ASIDE, PartMap
 from console.timeline import GONE, ClaimModel, PartDelivery, Throughput, WorkerModel
@@ -33,6 +35,7 @@ _NOT_DIGESTED: Final = frozenset(
         "throughput",
         "estimated",
         "estimated_at",
+        "gauges",
     }
 )
 
@@ -50,8 +53,7 @@ class Header:
     fleet: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Credit:
+class Credit(msgspec.Struct, frozen=True, gc=False):
     """What a part brought when it was credited, to be taken back if it is voided."""
 
     worker: str | None  #: None: adopted from the store
@@ -76,6 +78,12 @@ class RunState:
         self.paused_since: float | None = None
         self.pause_seconds = 0.0  #: of the pauses that have ended
         self.drain_reason: str | None = None
+        self.drain_until: float | None = None  #: when a drain is cut short
+        self.held = ""  #: why nothing more is granted
+        self.gauges: ev.Gauges | None = None  #: the newest
+        self.stood_still = 0  #: times the relay stood still, and the longest, for any reason
+        self.stood_still_seconds = 0.0
+        self.loop: ev.LoopMeasured | None = None  #: of the last stretch of work that has ended
         self.measured: ev.FleetMeasured | None = None
         self.estimated: ev.FinishEstimated | None = None  #: the newest; None: the log has none
         self.estimated_at = 0.0

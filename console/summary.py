@@ -45,6 +45,7 @@ class WorkerSummary(msgspec.Struct, frozen=True, kw_only=True):
     busy_seconds: float  #: overhead and rendering
     idle_seconds: float  #: alive without a claim
     stalled_seconds: float  #: silent or stopped
+    peak_memory_bytes: int = 0  #: resident; 0: never measured
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +89,10 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     voided_frames: int = 0  #: credited and later taken back, to be rendered again
     stored_blocks: int = 0  #: of parts that were delivered in blocks
     work_seconds: float | None = None  #: as finishing_seconds, of work that is not over
+    loop_stalls: int | None = None  #: times the relay's loop was late by more than 50 ms; None: not measured
+    loop_worst_seconds: float | None = None
+    stood_still: int = 0  #: times the relay stood still as a whole (stopped, asleep, starved)
+    stood_still_seconds: float = 0.0  #: the longest of them
 
 
 def summarize(model: Model, fleet: Sequence[WorkerProfile] = (), now: float | None = None) -> RunSummary:
@@ -105,7 +110,7 @@ def summarize(model: Model, fleet: Sequence[WorkerProfile] = (), now: float | No
     bound = lower_bound_seconds(model.credited_frames, workers) if model.work is not None else None
     wasted = model.wasted_frames + sum(_cut_off(worker) for worker in model.workers.values() if model.finish)
     encoded = model.credited_frames + wasted
-    header, measured, finish = model.header, model.measured, model.finish
+    header, measured, finish, loop = model.header, model.measured, model.finish, model.loop
     return RunSummary(
         run_id=header.run_id if header else "",
         input=header.input if header else "",
@@ -145,6 +150,10 @@ def summarize(model: Model, fleet: Sequence[WorkerProfile] = (), now: float | No
         voided_frames=model.voided_frames,
         stored_blocks=model.stored_blocks,
         work_seconds=_work_seconds(model),
+        loop_stalls=loop.stalls if loop else None,
+        loop_worst_seconds=loop.worst_seconds if loop else None,
+        stood_still=model.stood_still,
+        stood_still_seconds=model.stood_still_seconds,
     )
 
 
@@ -173,6 +182,7 @@ def _worker_summary(
         busy_seconds=worker.seconds_in(BUSY, at),
         idle_seconds=worker.seconds_in(_REST, at),
         stalled_seconds=worker.seconds_in(_STALLED, at),
+        peak_memory_bytes=worker.peak_bytes,
     )
 
 
@@ -298,12 +308,22 @@ def _notes(s: RunSummary) -> list[str]:
         )
     if s.lost_frames:
         lines.append(f"lost            {text.plural(s.lost_frames, 'source frame')} could not be decoded")
+    if s.loop_stalls is not None and s.loop_worst_seconds is not None:
+        worst = f"{s.loop_worst_seconds * 1000:,.0f} ms"
+        lines.append(f"relay's loop    late by more than 50 ms {_times(s.loop_stalls)}, {worst} at worst")
+    if s.stood_still:
+        longest = text.duration(s.stood_still_seconds)
+        lines.append(f"stood still     {_times(s.stood_still)}, {longest} at most; no lease was counted down")
     if s.machine_was_slower:
         lines.append(
             "this machine was slower than asked: "
             f"{text.rate(s.fps_asked or 0.0)} fps asked, {text.rate(s.fps_possible or 0.0)} possible here"
         )
     return lines
+
+
+def _times(number: int) -> str:
+    return {0: "never", 1: "once"}.get(number, f"{number:,} times")
 
 
 def _worker_table(s: RunSummary, width: int) -> list[str]:
@@ -323,6 +343,8 @@ def _worker_table(s: RunSummary, width: int) -> list[str]:
     ]
     if not any(w.stalled_seconds for w in rows):
         columns.pop()
+    if any(w.peak_memory_bytes for w in rows):
+        columns.append(_Column("memory", [text.size(w.peak_memory_bytes) for w in rows], 11))
     while len(columns) > 1 and sum(c.width + 2 for c in columns) - 2 > width:
         columns.remove(max(columns, key=lambda column: column.rank))
     first, *others = columns

@@ -125,6 +125,7 @@ class WorkerModel:
     voided_frames: int = 0  #: credited, and taken back
     timed_frames: int = 0  #: credited frames whose rendering time is known
     timed_seconds: float = 0.0
+    peak_bytes: int = 0  #: of memory, as far as told
     frozen: bool = False  #: stopped by the operator, until thawed by the operator
     _sampled_at: float = 0.0
     _unsampled: int = 0

@@ -20,6 +20,8 @@ from farm.events import (
     ClaimRefused,
     DrainStarted,
     FleetMeasured,
+    GrantsFreed,
+    GrantsHeld,
     JobPaused,
     JobResumed,
     LoopStalled,
@@ -166,6 +168,14 @@ def _loop_stalled(e: LoopStalled) -> Words:
     return "warning", "", f"the relay stood still for {duration(e.seconds)}; no lease was counted down"
 
 
+def _grants_held(e: GrantsHeld) -> Words:
+    return "warning", "", f"nothing more is granted: {e.reason}"
+
+
+def _grants_freed(e: GrantsFreed) -> Words:
+    return "notice", "", "there is room again: claims are granted"
+
+
 _ACTIONS: Final = {"stall": "stalled", "unstall": "set going again", "kill": "killed"}
 
 
@@ -185,7 +195,8 @@ def _job_resumed(e: JobResumed) -> Words:
 
 
 def _drain_started(e: DrainStarted) -> Words:
-    return "operator", "", f"draining ({e.reason}): parts in progress are finished and kept"
+    limit = "" if e.limit_seconds is None else f", for {duration(e.limit_seconds)} at most"
+    return "operator", "", f"draining ({e.reason}{limit}): parts in progress are finished and kept"
 
 
 def _work_finished(e: WorkFinished) -> Words:
@@ -341,6 +352,8 @@ _WORDS: Final[dict[type, Callable[[Any], Words]]] = {
     FleetMeasured: _fleet_measured,
     Notice: _notice,
     LoopStalled: _loop_stalled,
+    GrantsHeld: _grants_held,
+    GrantsFreed: _grants_freed,
     OperatorActed: _operator_acted,
     JobPaused: _job_paused,
     JobResumed: _job_resumed,

@@ -26,6 +26,7 @@ class Drain(Command, frozen=True, kw_only=True):
     """Finish and keep the parts in progress, then stop; resumable."""
 
     reason: str = "asked to stop"
+    limit_seconds: float | None = None  #: who asked stops the run at once after so long
 
 
 class StopNow(Command, frozen=True, kw_only=True):

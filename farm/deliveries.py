@@ -56,18 +56,19 @@ class DeliveryDesk:
         self._checks = asyncio.Semaphore(DELIVERIES_MAX)
         self._places = asyncio.Semaphore(DELIVERIES_MAX)
         self._placed: dict[str, tuple[str, int]] = {}  # token and part that each worker is delivering
+        self._checking: set[str] = set()  # workers whose part is checked, or waits for that
         self._waiting = 0
         self._damaged: set[tuple[str, int]] = set()  # came whole and wrong once
 
     @property
     def receiving(self) -> int:
-        """Parts that are received in blocks now."""
-        return len(self._placed)
+        """Parts that are received or checked now."""
+        return min(len(self._checking | self._placed.keys()), DELIVERIES_MAX)
 
     @property
     def waiting(self) -> int:
         """Parts that wait for a place."""
-        return self._waiting
+        return self._waiting + max(len(self._checking) - DELIVERIES_MAX, 0)
 
     # --- what comes --------------------------------------------------------------------------------------
 
@@ -168,6 +169,7 @@ class DeliveryDesk:
 
     async def _check(self, worker: str, request: msg.Deliver) -> None:
         """Check and sync the delivered file, then tell the relay what was found."""
+        self._checking.add(worker)
         async with self._checks:
             try:
                 if request.blocks:
@@ -182,6 +184,7 @@ class DeliveryDesk:
                     kind="damaged",
                     message=str(error),
                 )
+        self._checking.discard(worker)
         if not isinstance(found, msg.Begin):
             self._give_up_place(worker)
         self._post(worker, found)

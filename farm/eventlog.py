@@ -6,12 +6,35 @@ Rule: nothing is published before it is committed (DESIGN.md §4). What is shown
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Protocol
 
 from farm.events import AnyEvent, Record
+from farm.journal import Journal
 
 Publish = Callable[[Sequence[Record]], None]
+
+#: Of an earlier start's records, so many are read at once, and so many may wait for who takes them.
+_HISTORY_CHUNK = 1000
+_BACKLOG_MAX = 4000
+#: Nobody takes any: then nobody will miss them being told all at once.
+_PATIENCE_SECONDS = 5.0
+_BREATH_SECONDS = 0.01
+
+
+async def publish_history(journal: Journal, publish: Publish, backlog: Callable[[], int]) -> None:
+    """Publish what the journal holds, a piece at a time, so that a long run is never in memory as a whole.
+    Raises JournalDamaged."""
+    records = iter(journal.records())
+    while chunk := await asyncio.to_thread(lambda: list(islice(records, _HISTORY_CHUNK))):
+        publish(chunk)
+        waiting, patience = backlog(), _PATIENCE_SECONDS
+        while waiting > _BACKLOG_MAX and patience > 0:
+            await asyncio.sleep(_BREATH_SECONDS)
+            patience = _PATIENCE_SECONDS if backlog() < waiting else patience - _BREATH_SECONDS
+            waiting = backlog()
 
 
 class Appends(Protocol):

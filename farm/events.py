@@ -39,7 +39,8 @@ def _tag(name: str) -> str:
 class Event(
     msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=_tag, omit_defaults=True, gc=False
 ):
-    """Base of all events. ``gc=False``: a tree of plain data has no cycles, and a run has millions."""
+    """Base of all events. None refers back to what refers to it (``gc=False``), so the garbage collector need
+    not look at them: with 100,000 credits in the books it would hold up the relay's loop for 0.1 s each time."""
 
 
 class RelayOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +58,10 @@ class RelayOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_outstanding: int | None = None  #: chunks in flight up to which the tail duplicates; None: 2 x workers
     block_after_failures: int = 3
     block_seconds: float = 60.0
+    backoff_seconds: float = 0.0  #: before a part that failed is tried again; doubled with each try
+    halt: str = ""  #: stop early when parts are set aside (farm.halt)
+    memfree_bytes: int = 0  #: with less memory available nothing more is granted and no worker started
+    nice: int = 0  #: added to the niceness of workers
 
 
 # --- the run ---------------------------------------------------------------------------------------------
@@ -138,6 +143,37 @@ class LoopStalled(Event, frozen=True, kw_only=True):
     seconds: float
 
 
+class LoopMeasured(Event, frozen=True, kw_only=True):
+    """How often the relay's loop was late during a stretch of work, and the worst of it; told at its end."""
+
+    stalls: int
+    worst_seconds: float
+
+
+class Gauges(Event, frozen=True, kw_only=True):
+    """How full everything is that is bounded, about once a second. Not journalled."""
+
+    inbox: int  #: messages waiting at the relay
+    inbox_max: int
+    deliveries: int  #: checked and synced at this moment
+    deliveries_max: int
+    parts_waiting: int  #: delivered, and waiting for their turn
+    memory_bytes: int  #: of all workers together
+    memory_gate_bytes: int  #: what they may fill; 0: not known
+    stalls: int  #: of the relay's loop so far
+    stall_worst_seconds: float
+
+
+class GrantsHeld(Event, frozen=True, kw_only=True):
+    """Nothing more is granted until there is room; what is held goes on."""
+
+    reason: str
+
+
+class GrantsFreed(Event, frozen=True, kw_only=True):
+    """There is room again."""
+
+
 class OperatorActed(Event, frozen=True, kw_only=True):
     """A person or a fault script did something to the run or to a worker."""
 
@@ -162,6 +198,7 @@ class DrainStarted(Event, frozen=True, kw_only=True):
     """Workers finish the part in progress, deliver it, release the rest and leave."""
 
     reason: str
+    limit_seconds: float | None = None  #: after so long the run stops at once
 
 
 class WorkFinished(Event, frozen=True, kw_only=True):
@@ -203,6 +240,13 @@ class WorkerLeft(Event, frozen=True, kw_only=True):
     worker: str
     reason: str
     lost: bool
+
+
+class WorkerPeaked(Event, frozen=True, kw_only=True):
+    """A worker's memory reached a new peak; told when it grew by a quarter, and at its end."""
+
+    worker: str
+    peak_bytes: int  #: resident
 
 
 class WorkerParked(Event, frozen=True, kw_only=True):
@@ -435,6 +479,10 @@ AnyEvent = (
     | FleetMeasured
     | Notice
     | LoopStalled
+    | LoopMeasured
+    | Gauges
+    | GrantsHeld
+    | GrantsFreed
     | OperatorActed
     | JobPaused
     | JobResumed
@@ -443,6 +491,7 @@ AnyEvent = (
     | RunFinished
     | WorkerJoined
     | WorkerLeft
+    | WorkerPeaked
     | WorkerParked
     | WorkerBlocked
     | WorkerForgiven
@@ -467,7 +516,7 @@ AnyEvent = (
 )
 
 
-class Record(msgspec.Struct, frozen=True):
+class Record(msgspec.Struct, frozen=True, gc=False):
     """An event with its place in the log: ``seq`` from 0 without gaps, ``at`` in lease seconds."""
 
     seq: int

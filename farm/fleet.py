@@ -24,12 +24,15 @@ class LinkProfile(msgspec.Struct, frozen=True, kw_only=True):
 
 class WorkerProfile(msgspec.Struct, frozen=True, kw_only=True):
     """One worker. ``fps_cap`` None means unthrottled; ``overhead_seconds`` passes between a grant and the
-    first frame that is worked on. ``link`` None: it shares the store's disk and delivers by rename."""
+    first frame that is worked on. ``link`` None: it shares the store's disk and delivers by rename. A worker
+    that grows beyond ``memory_bytes`` is stopped."""
 
     name: str
     fps_cap: float | None = None
     overhead_seconds: float = 0.0
     link: LinkProfile | None = None
+    memory_bytes: int | None = None
+    cores: int | None = None  #: what its machine has, for the reader
 
 
 #: More local processes than this are a typing error, not a fleet.

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -27,10 +27,13 @@ from farm import commands as cmd
 from farm import events as ev
 from farm import messages as msg
 from farm.clock import LeaseClock
-from farm.deliveries import Delivery, DeliveryDesk
+from farm.deliveries import DELIVERIES_MAX, Delivery, DeliveryDesk
+from farm.departures import Departures
 from farm.engines.base import Engine
 from farm.errors import VerificationError
 from farm.eventlog import EventLog
+from farm.guard import MemoryGuard, Watches
+from farm.halt import parse_halt
 from farm.relay.relay import Relay
 from farm.relay.turn import Outcome
 from farm.store import Store
@@ -46,7 +49,10 @@ LEAVE_SECONDS = 1.0
 DRAIN_LEAVE_SECONDS = 2.0
 #: How often input and run folder are looked at.
 GROUND_SECONDS = 1.0
-RESTARTS_MAX = 3
+GAUGES_SECONDS = 1.0
+WAKING_SECONDS_MIN = 1.0
+#: How long messages are handled in one go; then others on the loop have their turn.
+SLICE_SECONDS = 0.01
 
 
 class End(Enum):
@@ -56,6 +62,7 @@ class End(Enum):
     DRAINED = "drained"  #: stopped in good order; resumable
     STOPPED = "stopped"  #: stopped at once; resumable
     NO_WORKERS = "no workers"  #: none is left and work is; resumable
+    HALTED = "halted"  #: too many parts were set aside (``--halt``); resumable
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,7 @@ class RelayHost:
         specs: Sequence[WorkerSpec],
         settings_hash: str,
         check_ground: Callable[[], None],
+        watches: Watches,
     ) -> None:
         """``check_ground`` blocks, and raises an UnevenError when there is no point in going on."""
         self._relay = relay
@@ -92,6 +100,7 @@ class RelayHost:
         self._arrived = asyncio.Event()
         self._held = False
         self._tick_waits = False
+        self._judge_from = 0.0  # lease time
         self.desk = DeliveryDesk(store, relay.books, settings_hash, self._post_request, self._spawn)
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
@@ -100,12 +109,19 @@ class RelayHost:
         self._line_claims: dict[str, msg.Claim] = {}
         self._alive: set[str] = set()
         self._starting: set[str] = set()
-        self._restarts: dict[str, int] = {}
-        self._no_restart: set[str] = set()
+        self.departures = Departures(watches.oom_kills)
         #: in a drain: since when a worker has had nothing to do but go
         self._done_since: dict[str, float] = {}
         self._stop_now = False
         self._closing = False
+        self._watches = watches
+        caps = {spec.name: cap for spec in specs if (cap := spec.profile.memory_bytes) is not None}
+        self._guard = MemoryGuard(self, caps, watches)
+        self._pids: dict[str, int] = {}
+        self._room = asyncio.Event()  # no reason to hold back workers
+        self._room.set()
+        self._set_aside = 0
+        self.halted = ""  #: why, if it was
 
     # --- the stretch of work -----------------------------------------------------------------------------
 
@@ -119,6 +135,8 @@ class RelayHost:
         ticker = asyncio.create_task(self._tick())
         self._spawn(self._start_fleet())
         self._spawn(self._watch_ground())
+        self._spawn(self._guard.run())
+        self._spawn(self._show_gauges())
         try:
             end = await self._serve()
         finally:
@@ -129,7 +147,7 @@ class RelayHost:
             await self._engine.stop(LEAVE_SECONDS if not self._stop_now else 0.0)
             await asyncio.gather(ticker, *self._tasks, return_exceptions=True)
         await self._see_off("the run is over" if end is End.FINISHED else "the run stopped")
-        return end
+        return End.HALTED if self.halted and end is not End.FINISHED else end
 
     def post_command(self, command: cmd.AnyCommand) -> None:
         """An operator's command, from this loop."""
@@ -144,7 +162,10 @@ class RelayHost:
             if self._held:
                 self._held = False
                 self._engine.hold_reading(False)
-            await self._handle(batch)
+            while batch and self._failure is None:
+                batch = batch[await self._handle(batch) :]
+                if batch:
+                    await asyncio.sleep(0)  # what brings no events is committed without a wait
             if self._failure is not None:
                 raise self._failure
             if self._stop_now:
@@ -178,14 +199,19 @@ class RelayHost:
         for worker, since in self._done_since.items():
             if now - since >= DRAIN_LEAVE_SECONDS:
                 self._done_since[worker] = now  # not again on every tick
-                self._no_restart.add(worker)
-                self._spawn(self._engine.kill(worker))
+                self._strike(worker, stays_away=True)
 
-    async def _handle(self, batch: Sequence[_Stimulus]) -> None:
+    async def _handle(self, batch: Sequence[_Stimulus]) -> int:
+        """Handle the first of a batch, as many as there is time for; how many that was, one at least."""
         handled = []
         events: list[ev.AnyEvent] = []
         now = self._clock.now()
+        loop = asyncio.get_running_loop()
+        until, taken = loop.time() + SLICE_SECONDS, 0
         for stimulus in batch:
+            if taken and loop.time() >= until:
+                break
+            taken += 1
             if stimulus.request is not None and self._waits_in_line(stimulus.worker, stimulus.request):
                 continue
             outcome = stimulus.apply(now)
@@ -204,6 +230,7 @@ class RelayHost:
                 self.desk.answered(stimulus.request, outcome.answer)
             if stimulus.command is not None and outcome.refusal is None:
                 self._act(stimulus.command)
+        return taken
 
     def _watch(self, events: Sequence[ev.AnyEvent]) -> None:
         for event in events:
@@ -214,7 +241,22 @@ class RelayHost:
                 )
             elif isinstance(event, ev.PartFailed):
                 self._part_failed.set()
+            elif isinstance(event, ev.PartCredited):
+                self.departures.delivered(event.worker)
+            elif isinstance(event, ev.PartSetAside):
+                self._set_aside += 1
+                self._halt_if_due()
         self.desk.watch(events)
+
+    def _halt_if_due(self) -> None:
+        text = self._relay.books.options.halt
+        halt = parse_halt(text)
+        if halt is None or self.halted or self._set_aside < halt.fails:
+            return
+        parts = "1 part was" if self._set_aside == 1 else f"{self._set_aside} parts were"
+        self.halted = f"{parts} set aside (--halt {text})"
+        stop = cmd.StopNow if halt.now else cmd.Drain
+        self.post_command(stop(by="--halt", reason=self.halted))
 
     # --- the start line ----------------------------------------------------------------------------------
 
@@ -245,6 +287,9 @@ class RelayHost:
     def up(self, worker: str, pid: int | None, host: str) -> None:
         self._starting.discard(worker)
         self._alive.add(worker)
+        self.departures.started(worker)
+        if pid is not None:
+            self._pids[worker] = pid
 
     def message(self, worker: str, data: bytes) -> None:
         try:
@@ -261,17 +306,76 @@ class RelayHost:
     def gone(self, worker: str, reason: str, sure: bool) -> None:
         self._alive.discard(worker)
         self.desk.gone(worker)
+        self._pids.pop(worker, None)
         self._step_up(worker)
         if self._closing:
             return
-        self._post(_Stimulus(lambda now: self._relay.gone(worker, reason, sure, now)))
         books = self._relay.books
-        restarts = self._restarts.get(worker, 0)
-        wanted = worker in books.workers and worker not in self._no_restart
-        if sure and wanted and restarts < RESTARTS_MAX and not (books.finished or books.draining):
-            self._restarts[worker] = restarts + 1
+        reason, kind = self.departures.explain(worker, reason)
+        if worker in books.workers or reason != "exited":
+            self.departures.note(worker, reason)
+        self._post(_Stimulus(lambda now: self._relay.gone(worker, reason, sure, now, kind)))
+        wanted = sure and worker in books.workers and not (books.finished or books.draining)
+        if wanted and self.departures.may_restart(worker):
             self._starting.add(worker)
             self._spawn(self._start(self._specs[worker]))
+
+    # --- memory ------------------------------------------------------------------------------------------
+
+    @property
+    def pids(self) -> Mapping[str, int]:
+        return self._pids
+
+    @property
+    def memfree_bytes(self) -> int:
+        return self._relay.books.options.memfree_bytes
+
+    def end_worker(self, worker: str, reason: str, *, fault: bool) -> None:
+        if worker not in self._alive or self.departures.is_struck(worker):
+            return
+        if fault:
+            self._strike(worker, beyond_memory=reason)
+            return
+        self.emit(ev.Notice(level="warning", text=f"{worker} is {reason}"))
+        self.departures.note(worker, reason)
+        self._post(_Stimulus(lambda now: self._relay.handle(worker, msg.Leave(reason=reason), now)))
+        self._strike(worker, stays_away=True)
+
+    def hold(self, reason: str) -> None:
+        if reason:
+            self._room.clear()
+            if not self._relay.books.held:
+                self._post(_Stimulus(lambda now: self._relay.hold(reason, now)))
+        else:
+            self._room.set()
+            if self._relay.books.held:
+                self._post(_Stimulus(self._relay.free))
+
+    def emit(self, event: ev.AnyEvent) -> None:
+        self._post(_Stimulus(lambda now: Outcome(events=(event,))))
+
+    def _strike(self, worker: str, *, beyond_memory: str = "", stays_away: bool = False) -> None:
+        self.departures.struck(worker, beyond_memory=beyond_memory, stays_away=stays_away)
+        self._spawn(self._engine.kill(worker))
+
+    async def _show_gauges(self) -> None:
+        while True:
+            loop = self._watches.loop
+            self._log.show(
+                self._clock.now(),
+                ev.Gauges(
+                    inbox=len(self._inbox),
+                    inbox_max=INBOX_MAX,
+                    deliveries=self.desk.receiving,
+                    deliveries_max=DELIVERIES_MAX,
+                    parts_waiting=self.desk.waiting,
+                    memory_bytes=self._guard.books.used_bytes,
+                    memory_gate_bytes=self._watches.gate_bytes,
+                    stalls=loop.stalls,
+                    stall_worst_seconds=loop.worst_seconds,
+                ),
+            )
+            await asyncio.sleep(GAUGES_SECONDS)
 
     # --- the shell's own -------------------------------------------------------------------------------
 
@@ -280,20 +384,25 @@ class RelayHost:
             case cmd.StallWorker(worker=worker, stalled=stalled):
                 self._engine.stall(worker, stalled)
             case cmd.KillWorker(worker=worker):
-                self._no_restart.add(worker)
-                self._spawn(self._engine.kill(worker))
+                self._strike(worker, stays_away=True)
             case cmd.StopNow():
                 self._stop_now = True
             case _:
                 pass
 
     async def _start_fleet(self) -> None:
-        await self._engine.start(list(self._specs.values()), self)
+        if self.memfree_bytes:
+            await self._guard.look()
+            for spec in self._specs.values():
+                await self._start(spec)
+        else:
+            await self._engine.start(list(self._specs.values()), self)
         await asyncio.sleep(START_LINE_SECONDS)
         if self._line is not None:
             self._open_line()
 
     async def _start(self, spec: WorkerSpec) -> None:
+        await self._room.wait()
         await self._engine.start([spec], self)
 
     async def _watch_ground(self) -> None:
@@ -311,9 +420,17 @@ class RelayHost:
             slept = self._clock.beat()
             if slept:
                 self._post(_Stimulus(partial(self._note_stall, slept)))
-            if not self._tick_waits:
+                self._judge_from = self._clock.now() + self._waking_seconds
+            if not self._tick_waits and self._clock.now() >= self._judge_from:
                 self._tick_waits = True
                 self._post(_Stimulus(self._judge))
+
+    @property
+    def _waking_seconds(self) -> float:
+        """How long nobody is judged after a time in which everything may have stood still: until workers that
+        wake as well had time to say so. What they say then is not read before the next turn of the loop."""
+        options = self._relay.books.options
+        return min(options.lease_seconds, max(options.heartbeat_seconds, WAKING_SECONDS_MIN))
 
     def _note_stall(self, seconds: float, now: float) -> Outcome:
         return Outcome(events=(ev.LoopStalled(seconds=seconds),))
@@ -325,7 +442,7 @@ class RelayHost:
     async def _see_off(self, reason: str) -> None:
         """Write down the good-bye of workers that were ended from here: no losses."""
         now = self._clock.now()
-        events: list[ev.AnyEvent] = []
+        events: list[ev.AnyEvent] = list(self._guard.last_peaks())
         for worker in list(self._relay.books.workers):
             events += self._relay.handle(worker, msg.Leave(reason=reason), now).events
         await self._log.commit(now, events)

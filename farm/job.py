@@ -8,6 +8,7 @@ what was there before is untouched.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,15 +29,17 @@ from farm.errors import (
     UsageError,
     VerificationError,
 )
-from farm.eventlog import EventLog, Publish
+from farm.eventlog import EventLog, Publish, publish_history
 from farm.facts import StitchFacts, VerifyFacts
 from farm.fleet import WorkerProfile
 from farm.forecast.live import forecasting
 from farm.ground import Ground
+from farm.guard import Watches
 from farm.helpers import Helpers, all_of
 from farm.host import End, RelayHost
 from farm.journal import Journal, JournalWriter, RunCatalogue
-from farm.machine import usable_cores
+from farm.loopwatch import LoopWatch
+from farm.machine import read_machine, usable_cores
 from farm.paths import partial_path, printable, reason
 from farm.paths import replace as move_into_place
 from farm.plan import OpenedRun
@@ -45,6 +48,7 @@ from farm.relay.books import CREDITED, SET_ASIDE
 from farm.relay.relay import Relay
 from farm.relay.turn import Outcome
 from farm.store import Store
+from farm.stories import told_ends
 from farm.worker.spec import WorkerSpec
 from farm.worker.spool import orphan_spools
 
@@ -69,13 +73,22 @@ class Job:
     """One job in one event loop. ``publish`` gets every record once it is durable."""
 
     def __init__(
-        self, run: OpenedRun, *, run_id: str, engine: Engine, publish: Publish, wall_time: Callable[[], str]
+        self,
+        run: OpenedRun,
+        *,
+        run_id: str,
+        engine: Engine,
+        publish: Publish,
+        wall_time: Callable[[], str],
+        backlog: Callable[[], int] = lambda: 0,
     ) -> None:
+        """``backlog``: how many records were published and not taken yet."""
         self._run = run
         self._plan = run.plan
         self._request = run.plan.request
         self._engine = engine
         self._publish = publish
+        self._backlog = backlog
         self._wall_time = wall_time
         self._new_run_id = run_id
         self._relay = Relay(run.books, run.plan.request.options)
@@ -86,13 +99,15 @@ class Job:
         self._stop: End | None = None  # asked to stop outside the work
         self._phase_task: asyncio.Task[Any] | None = None
         self.clock = LeaseClock(origin_seconds=run.last_at)
+        self._loop_watch = LoopWatch(time.monotonic)
 
     async def run(self) -> JobResult:
         """Carry the job to its end, whatever it is; errors a user can cause come back as a result."""
-        self._journal = JournalWriter(self._run.journal)
-        self._log = EventLog(self._journal, len(self._run.history), self._publish)
         if self._run.history:
-            self._publish(self._run.history)
+            await publish_history(self._run.journal, self._publish, self._backlog)
+        self._journal = JournalWriter(self._run.journal)
+        self._log = EventLog(self._journal, self._run.history, self._publish)
+        watching = asyncio.create_task(self._loop_watch.run())
         try:
             verified = await self._carry()
         except UnevenError as error:
@@ -101,6 +116,8 @@ class Job:
             await self._finish_journal(result, outcome, None)
             self._run.folder.close()
             return result
+        finally:
+            watching.cancel()
         result = JobResult(exit_code=ExitCode.DONE, message="", output_bytes=self._output_bytes)
         recording = await self._finish_journal(result, "done and verified", verified)
         return replace(result, recording=recording)
@@ -143,7 +160,7 @@ class Job:
             await self._commit(changed)
         if self._request.retry_failed:
             await self._commit(relay.retry(self.clock.now()))
-        for warning in plan.probed.warnings:
+        for warning in filter(None, (*plan.probed.warnings, plan.memory_note)):
             await self._note("warning", warning)
         for line in plan.probed.streams:
             await self._note("info", line)
@@ -205,9 +222,8 @@ class Job:
         event = ev.FleetMeasured(fps_asked=asked, fps_possible=possible, fitted=fitted)
         await self._log.commit(self.clock.now(), [event])
         if asked > possible and not fitted:
-            text = (
-                f"{asked:.0f} fps asked, {possible:.0f} possible here: the fleet will be slower than it says"
-            )
+            text = f"{_fps(asked)} fps asked, {_fps(possible)} possible here"
+            text += ": the fleet will be slower than it says"
             await self._note("warning", f"{text}; --fit-fleet keeps its ratios")
         return fleet
 
@@ -230,10 +246,12 @@ class Job:
                 specs,
                 self._plan.settings_hash,
                 self._ground.check,
+                Watches(self._loop_watch, (await asyncio.to_thread(read_machine)).gate_bytes),
             )
+            host = self._host
             try:
                 async with forecasting(self._relay, self._log, self.clock):
-                    end = await self._host.run()
+                    end = await host.run()
             except OutputError:
                 await asyncio.to_thread(self._ground.check)  # if that is why, it is the better thing to tell
                 raise
@@ -241,10 +259,14 @@ class Job:
                 self._host = None
             if end in (End.DRAINED, End.STOPPED):
                 raise InterruptedRun("stopped; what was finished is kept")
+            if end is End.HALTED:
+                raise IncompleteError(
+                    f"halted: {host.halted}; see the logs in {printable(self._run.folder.logs)}"
+                )
             if end is End.NO_WORKERS:
                 raise IncompleteError(
-                    "no worker is left and there is work to do; see the logs in "
-                    f"{printable(self._run.folder.logs)}, then resume"
+                    f"no worker is left and there is work to do ({told_ends(host.departures.reasons)}); see "
+                    f"the logs in {printable(self._run.folder.logs)}, then resume"
                 )
         if books.set_aside_frames:
             parts = [part for part, place in enumerate(books.parts) if place == SET_ASIDE]
@@ -275,6 +297,7 @@ class Job:
             orphan_spools=orphans,
             log_dir=folder.logs.absolute(),
             build=self._plan.probed.build,
+            nice=self._relay.books.options.nice,
         )
 
     async def _stitch(self) -> StitchFacts | None:
@@ -354,7 +377,7 @@ class Job:
             stream_frames=verified.frames if verified else 0,
         )
         try:
-            await self._log.commit(self.clock.now(), [finished])
+            await self._log.commit(self.clock.now(), [self._loop_measured(), finished])
         except OutputError:
             if verified is not None:
                 raise  # else the error that ended the run is the one to tell
@@ -362,6 +385,10 @@ class Job:
         if verified is None:
             return None
         return await asyncio.to_thread(self._keep_recording)
+
+    def _loop_measured(self) -> ev.LoopMeasured:
+        watch = self._loop_watch
+        return ev.LoopMeasured(stalls=watch.stalls, worst_seconds=watch.worst_seconds)
 
     def _keep_recording(self) -> Path | None:
         folder = self._run.folder
@@ -425,3 +452,7 @@ class Job:
     def _check_stop(self) -> None:
         if self._stop is not None:
             raise InterruptedRun("stopped; what was finished is kept")
+
+
+def _fps(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"

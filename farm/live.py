@@ -48,6 +48,11 @@ class LiveRun:
         self._started.wait()
 
     @property
+    def history(self) -> int:
+        """How many records are from earlier starts of the run."""
+        return self._run.history
+
+    @property
     def result(self) -> JobResult | None:
         """How the run ended; None while it goes on."""
         return self._result
@@ -110,6 +115,7 @@ class LiveRun:
             engine=self._engine(),
             publish=self._publish,
             wall_time=self._wall_time,
+            backlog=lambda: len(self._records),
         )
         self._started.set()
         return await self._job.run()

@@ -8,19 +8,21 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
+from sys import intern
 from typing import Literal
 
 import msgspec
 
 from farm import events as ev
 from farm.engines.child import ChildCrashed, run_in_child_blocking
+from farm.engines.forkserver import EXIT_UNKNOWN
 from farm.errors import InputError, OutputError
 from farm.facts import Probed
 from farm.fleet import WorkerProfile, uniform_fleet
 from farm.folder import JOURNAL_NAME, RunFolder
 from farm.frames import PartGrid
 from farm.journal import Journal
-from farm.machine import automatic_workers
+from farm.machine import automatic_workers, fit_fleet, read_machine
 from farm.paths import check_output, printable, run_folder_path
 from farm.policies.registry import parse_policy, parse_tail
 from farm.relay.books import Books
@@ -62,6 +64,7 @@ class Plan:
     settings_hash: str
     folder_path: Path
     resumes: bool  #: an earlier run is in the folder
+    memory_note: str = ""  #: what memory did to the fleet, in a sentence
 
     @property
     def index(self) -> SourceIndex:
@@ -77,13 +80,8 @@ class OpenedRun:
     journal: Journal
     books: Books
     last_at: float  #: lease seconds of the newest record
-    history: tuple[ev.Record, ...]
-
-    @property
-    def run_id(self) -> str:
-        """The id the run was given when it began; empty for a new one."""
-        first = self.history[0].event if self.history else None
-        return first.run_id if isinstance(first, ev.RunOpened) else ""
+    history: int  #: records in the journal; they are not kept, for a long run has too many
+    run_id: str = ""  #: the id the run was given when it began; empty for a new one
 
 
 def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
@@ -98,9 +96,12 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
     with tempfile.TemporaryDirectory(prefix="uneven-") as scratch:
         probed = _probe(request, log or Path(scratch) / "probe.log")
     grid = PartGrid(cut_grid(probed.index, request.settings.grid))
+    machine, video = read_machine(), request.settings.video
     if not request.fleet:
-        workers = automatic_workers(probed.index, request.settings)
+        workers = automatic_workers(probed.index, video, machine)
         request = replace(request, fleet=uniform_fleet(workers))
+    fleet, memory_note = fit_fleet(request.fleet, probed.index, video, machine)
+    request = replace(request, fleet=fleet)
     resumes = (folder_path / JOURNAL_NAME).exists()
     if request.resume_only and not resumes:
         raise OutputError(f"there is no unfinished run in {printable(folder_path)}; start it with render")
@@ -111,14 +112,23 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
         settings_hash=settings_hash(request.settings, probed.build, probed.index.fingerprint),
         folder_path=folder_path,
         resumes=resumes,
+        memory_note=memory_note,
     )
 
 
 def _probe(request: JobRequest, log: Path) -> Probed:
-    try:
-        probed = run_in_child_blocking(
+    def ask() -> object:
+        return run_in_child_blocking(
             "farm.media.tasks:probe_job", request.source.absolute(), request.settings, log=log
         )
+
+    try:
+        try:
+            probed = ask()
+        except ChildCrashed as crash:
+            if crash.exit_code != EXIT_UNKNOWN:
+                raise
+            probed = ask()  # the process that starts children was lost, which says nothing of the input
     except ChildCrashed as crash:
         raise InputError(
             f"{printable(request.source)} can't be used: reading it crashed the media library "
@@ -153,7 +163,7 @@ def open_run(plan: Plan) -> OpenedRun:
     except BaseException:
         folder.remove()
         raise
-    return OpenedRun(plan=plan, folder=folder, journal=journal, books=Books(), last_at=0.0, history=())
+    return OpenedRun(plan=plan, folder=folder, journal=journal, books=Books(), last_at=0.0, history=0)
 
 
 def _reopen(plan: Plan) -> OpenedRun:
@@ -162,10 +172,10 @@ def _reopen(plan: Plan) -> OpenedRun:
         folder.require_free(_ROOM_BYTES_MIN)
         journal = Journal.open(folder.journal)
         try:
-            history = tuple(journal.records())
-            if history:
-                _check_unfinished(plan, history[-1].event)
-                _check_same(plan, history[0].event)
+            books, first, last = _fold(journal)
+            if first is not None and last is not None:
+                _check_unfinished(plan, last.event)
+                _check_same(plan, first.event)
             save_index(plan.index, folder.index)
         except BaseException:
             journal.close()
@@ -173,11 +183,35 @@ def _reopen(plan: Plan) -> OpenedRun:
     except BaseException:
         folder.close()
         raise
+    opened = first.event if first is not None else None
+    return OpenedRun(
+        plan=plan,
+        folder=folder,
+        journal=journal,
+        books=books,
+        last_at=last.at if last is not None else 0.0,
+        history=journal.last_seq + 1,
+        run_id=opened.run_id if isinstance(opened, ev.RunOpened) else "",
+    )
+
+
+def _fold(journal: Journal) -> tuple[Books, ev.Record | None, ev.Record | None]:
+    """The books that the records make, the first record and the last one. Raises JournalDamaged."""
     books = Books()
-    for record in history:
-        books.apply(record.at, record.event)
-    last_at = history[-1].at if history else 0.0
-    return OpenedRun(plan=plan, folder=folder, journal=journal, books=books, last_at=last_at, history=history)
+    first: ev.Record | None = None
+    last: ev.Record | None = None
+    for record in journal.records():
+        first = first or record
+        last = record
+        books.apply(record.at, _shared(record.event))
+    return books, first, last
+
+
+def _shared(event: ev.AnyEvent) -> ev.AnyEvent:
+    """A credit with names that are the same object in all credits: the books keep one for every part."""
+    if not isinstance(event, ev.PartCredited):
+        return event
+    return msgspec.structs.replace(event, worker=intern(event.worker), token=intern(event.token))
 
 
 def _check_unfinished(plan: Plan, last: ev.AnyEvent) -> None:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 HEAD_LINES = 3
 EVENT_LINES_MIN = 3
+#: From this size on there is a row for how full queues and memory are.
+GAUGES_SIZE = Size(90, 30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +58,13 @@ def map_lines_max(height: int) -> int:
     return max(body // 6, 1) if body >= 12 else 0
 
 
-def plan_screen(width: int, height: int, workers: int, map_lines: int) -> Plan:
-    """Share out the rows. ``map_lines``: what the part map needs, at most ``map_lines_max``."""
+def plan_screen(width: int, height: int, workers: int, map_lines: int, gauges: bool = False) -> Plan:
+    """Share out the rows. ``map_lines``: what the part map needs, at most ``map_lines_max``; ``gauges``:
+    there are some to show, where there is room."""
     framed = width >= 50 and height >= 16
     frame = 2 if framed else 0
     head = HEAD_LINES if height >= 8 else min(2, max(height - 2, 1))
+    head += gauges and width >= GAUGES_SIZE.width and height >= GAUGES_SIZE.height
     body = max(height - head - 1, 0)
     rest = body - (map_lines + frame if map_lines else 0)
     bottom_min = max(EVENT_LINES_MIN, body // 6) + frame if body >= 10 else min(body // 4, 1)
@@ -198,6 +202,7 @@ class LiveScreen(Screen[None]):
                 ),
                 view.bar_row(model, now, look),
                 view.counts_row(model, now),
+                *(() if model.gauges is None else (view.gauges_row(model.gauges),)),
             )[: plan.head]
         )
         if turn is not False:
@@ -212,7 +217,7 @@ class LiveScreen(Screen[None]):
         halves = not (look.symbols or look.ascii_only)
         inner = width - 2
         most = plan_map(self.model.parts, inner, map_lines_max(height), halves=halves).lines
-        plan = plan_screen(width, height, workers, most)
+        plan = plan_screen(width, height, workers, most, self.model.gauges is not None)
         if plan == self._plan:
             return
         self._plan = plan

@@ -13,8 +13,9 @@ from pathlib import PurePath
 
 from rich.text import Text
 
+from console.draining import drain_text
 from console.model import Model
-from console.text import count, duration, safe, share
+from console.text import count, duration, safe, share, size
 from console.theme import Look, Mark
 from console.timeline import WorkerModel
 from console.widgets.event_list import time_text
@@ -29,6 +30,7 @@ from console.widgets.throughput import (
 )
 from console.widgets.timeline import cell_window, timeline_cells
 from console.widgets.workers import WINDOW_SECONDS, WorkerRow
+from farm.events import Gauges
 
 _PHASE_WORDS = {
     "probe": "reading the input's index",
@@ -69,6 +71,8 @@ def _badge(model: Model, *, ended: bool) -> tuple[str, Mark]:
         return "DRAINING", Mark.LAPSED
     if model.paused:
         return "PAUSED", Mark.DUPLICATED
+    if model.held:
+        return "HELD", Mark.LAPSED
     if model.world == "live" and model.phase not in (None, "work"):
         return str(model.phase).upper(), Mark.CLAIMED
     return {"live": "LIVE", "simulated": "SIMULATED", "recording": "RECORDING"}[model.world], Mark.CLAIMED
@@ -109,6 +113,10 @@ def eta_remarks(model: Model, now: float, look: Look) -> tuple[str, ...]:
     """The time left at falling length: with its range, without, and in the fewest cells."""
     if model.paused:
         return (f"paused for {duration(now - (model.paused_since or now))}", "paused")
+    if model.drain_reason is not None:
+        return drain_text(model, now), "draining"
+    if model.held:
+        return safe(model.held), "held: memory"
     eta = model.eta(now)
     if eta is None:
         return "ETA unknown", "ETA ?"
@@ -150,6 +158,24 @@ def counts_row(model: Model, now: float) -> CountsRow:
     counts.append(Count("fps", "fps", f"{fps:.0f}" if fps >= 10 else f"{fps:.1f}"))
     counts.append(Count("open", "open", count(model.open_frames), Mark.OPEN, spare=True))
     return CountsRow(tuple(counts))
+
+
+def gauges_row(gauges: Gauges) -> CountsRow:
+    """How full everything is that is bounded."""
+    memory = size(gauges.memory_bytes)
+    if gauges.memory_gate_bytes:
+        memory += f"/{size(gauges.memory_gate_bytes)}"
+    full = gauges.inbox >= gauges.inbox_max
+    late = f"{count(gauges.stalls)}x, worst {gauges.stall_worst_seconds * 1000:.0f} ms"
+    return CountsRow(
+        (
+            Count("inbox", "in", f"{gauges.inbox}/{gauges.inbox_max}", Mark.LAPSED if full else None, full),
+            Count("deliveries", "del", f"{gauges.deliveries}/{gauges.deliveries_max}"),
+            Count("parts waiting", "wait", count(gauges.parts_waiting)),
+            Count("memory", "mem", memory),
+            Count("loop late", "late", late),
+        )
+    )
 
 
 def map_title(layout: MapLayout, width: int, look: Look) -> tuple[str, Text]:

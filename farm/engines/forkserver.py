@@ -3,7 +3,8 @@ that starts them, which holds the books and the terminal, never loads it.
 
 What each rule here is for (measured, engines.md §4):
 - the server is started with SIGINT, SIGTERM and SIGHUP blocked, and children ignore them: a signal to the
-  whole process group reaches the console only, which then drains with its workers alive;
+  whole process group reaches the console only, which then drains with its workers alive; they ignore SIGTSTP
+  as well, since the console stops them when it is stopped;
 - standard error is the real one while a child starts: Textual replaces it by an object without a file
   descriptor, and multiprocessing passes that on and fails;
 - the caller's ``__main__`` is hidden while a child starts: each child would import it again, and with it the
@@ -207,7 +208,7 @@ def resolve(target: str) -> Callable[..., object]:
 def _enter(target: str, args: tuple[object, ...], log: Path) -> None:
     """The first of our code that runs in a child."""
     redirect_output(log)
-    for number in _SHIELDED:
+    for number in (*_SHIELDED, signal.SIGTSTP):
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SHIELDED)
     threading.Thread(target=_end_with_parent, name="parent watch", daemon=True).start()

@@ -45,6 +45,7 @@ class Books:
         self.paused_at: float | None = None
         self.paused_seconds = 0.0
         self.draining = False
+        self.held = ""  #: why nothing more is granted, though the job is not paused
         self.finished = False
         self.first_grant_at: float | None = None
         self.last_credit_at: float | None = None
@@ -76,6 +77,8 @@ class Books:
         self.credits: dict[int, ev.PartCredited | ev.PartAdopted] = {}
         #: workers that failed a part, a failure each; parts never failed are absent
         self.tries: dict[int, list[str]] = {}
+        #: lease time before which a part that failed is not given out again
+        self.retry_at: dict[int, float] = {}
         #: all and only the parts with tries that are open or in flight
         self.troubled: dict[int, None] = {}
         #: parts at which a claim lapsed, and that are still to be rendered

@@ -34,6 +34,22 @@ _IN_FLIGHT: Final = bytes((IN_FLIGHT,))
 _TOUCHED: Final = bytes((1,))
 
 
+#: By how much a worker's clock may be ahead of lease time before it counted more than it worked.
+_CLOCK_SLACK_SECONDS: Final = 1.0
+#: A part is tried again after this long at the latest.
+_BACKOFF_MAX_SECONDS: Final = 60.0
+#: Tries that say more of a worker than of the part: the first one costs no waiting.
+_BLAMELESS: Final = frozenset({"worker lost", "out of memory", "lapsed", "stalled", "timed out"})
+
+
+def backoff_seconds(first_seconds: float, tries: int, kind: str) -> float:
+    """How long a part rests after its ``tries``-th try failed of ``kind``."""
+    doublings = tries - 1 - (kind in _BLAMELESS)
+    if doublings < 0:
+        return 0.0
+    return min(first_seconds * 2.0 ** min(doublings, 30), _BACKOFF_MAX_SECONDS)
+
+
 def _run_opened(books: Books, at: float, event: ev.RunOpened) -> None:
     books.options = event.options
     books.grid = PartGrid(event.cuts)
@@ -46,11 +62,20 @@ def _run_opened(books: Books, at: float, event: ev.RunOpened) -> None:
 def _relay_started(books: Books, at: float, event: ev.RelayStarted) -> None:
     books.epoch = event.epoch
     books.draining = False
+    books.held = ""
     books.finished = False
 
 
 def _options_changed(books: Books, at: float, event: ev.OptionsChanged) -> None:
     books.options = event.options
+
+
+def _grants_held(books: Books, at: float, event: ev.GrantsHeld) -> None:
+    books.held = event.reason
+
+
+def _grants_freed(books: Books, at: float, event: ev.GrantsFreed) -> None:
+    books.held = ""
 
 
 def _job_paused(books: Books, at: float, event: ev.JobPaused) -> None:
@@ -194,7 +219,10 @@ def _lease_renewed(books: Books, at: float, event: ev.LeaseRenewed) -> None:
 
 
 def _report(books: Books, at: float, claim: ClaimRecord, rendered: int, seconds: float) -> None:
-    """Learn from how far a claim came. A report that was overtaken by a newer one says nothing."""
+    """Learn from how far a claim came. A report that was overtaken by a newer one says nothing. A worker also
+    counts the seconds in which it was itself stopped; what lease time has no room for is not believed."""
+    if seconds > at - claim.granted_at + _CLOCK_SLACK_SECONDS:
+        seconds = at - claim.granted_at
     if seconds <= claim.render_seconds or rendered < claim.reported:
         return
     claim.begun = True
@@ -229,8 +257,8 @@ def _delivered(books: Books, at: float, claim: ClaimRecord, part: int, frames: i
 def _block_stored(books: Books, at: float, event: ev.BlockStored) -> None:
     claim = books.leases.get(event.token)
     if claim is not None:
-        _renew(books, at, claim)
-        claim.moved_at = at
+        claim.renewed_at = claim.moved_at = at
+        books.leases.move_to_end(claim.text)
 
 
 def _claim_ended(books: Books, at: float, event: ev.ClaimEnded) -> None:
@@ -360,6 +388,9 @@ def _part_voided(books: Books, at: float, event: ev.PartVoided) -> None:
 
 def _part_failed(books: Books, at: float, event: ev.PartFailed) -> None:
     books.tries.setdefault(event.part, []).append(event.worker)
+    pause_seconds = backoff_seconds(books.options.backoff_seconds, event.tries, event.kind)
+    if pause_seconds:
+        books.retry_at[event.part] = at + pause_seconds
     if books.parts[event.part] in (OPEN, IN_FLIGHT):
         books.troubled[event.part] = None
     books.failures += 1
@@ -375,12 +406,14 @@ def _part_set_aside(books: Books, at: float, event: ev.PartSetAside) -> None:
 def _part_retried(books: Books, at: float, event: ev.PartRetried) -> None:
     books.set_aside_frames -= books.grid.size(event.part)
     books.tries.pop(event.part, None)
+    books.retry_at.pop(event.part, None)
     books.finished = False
     _reopen_parts(books, books.grid.start(event.part), books.grid.stop(event.part))
 
 
 def _out_of_trouble(books: Books, part: int) -> None:
     books.troubled.pop(part, None)
+    books.retry_at.pop(part, None)
     books.lapsed_at.discard(part)
 
 
@@ -408,6 +441,8 @@ HANDLERS: Final[dict[type, Callable[[Books, float, Any], None]]] = {
     ev.RunOpened: _run_opened,
     ev.RelayStarted: _relay_started,
     ev.OptionsChanged: _options_changed,
+    ev.GrantsHeld: _grants_held,
+    ev.GrantsFreed: _grants_freed,
     ev.JobPaused: _job_paused,
     ev.JobResumed: _job_resumed,
     ev.DrainStarted: _drain_started,

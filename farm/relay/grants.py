@@ -37,7 +37,7 @@ def grant(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.Grante
 
 def try_grant(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.Granted | None:
     books = turn.books
-    if books.paused_at is not None or books.workers[worker].blocked_until is not None:
+    if books.paused_at is not None or books.held or books.workers[worker].blocked_until is not None:
         return None
     if not books.open.frames and tail.kind != "split":
         _take_ahead(turn, worker)
@@ -72,7 +72,7 @@ def grant_ahead(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.
     idlers = books.parked and not isinstance(
         policy, Fair
     )  # with fair, who is parked with work open declined it
-    usable = books.paused_at is None and not books.draining and not idlers
+    usable = books.paused_at is None and not books.held and not books.draining and not idlers
     if usable and books.workers[worker].blocked_until is None:
         found = _open_range(turn, worker)
         granted = None if found is None else _grant_open(turn, worker, policy, *found)
@@ -100,7 +100,7 @@ def grant_part(turn: Turn, worker: str, part: int) -> msg.Granted | None:
 
 def anything_to_give(books: Books, tail: TailRule) -> bool:
     """Whether some worker could be given something now; cheap, so that nobody is tried in vain."""
-    if books.paused_at is not None or books.draining:
+    if books.paused_at is not None or books.held or books.draining:
         return False
     return books.open.frames > 0 or bool(books.ahead) or _tail_open(books, tail)
 
@@ -305,7 +305,7 @@ def _open_range(turn: Turn, worker: str) -> tuple[int, int] | None:
     books = turn.books
     if not books.troubled:
         return next(iter(books.open), None)
-    shunned = _shunned(turn, worker)
+    shunned = sorted({*_shunned(turn, worker), *_resting(turn)})
     for start, stop in books.open:
         for part in shunned:
             part_start = books.grid.start(part)
@@ -320,6 +320,11 @@ def _open_range(turn: Turn, worker: str) -> tuple[int, int] | None:
 
 def _shunned(turn: Turn, worker: str) -> list[int]:
     return sorted(part for part in turn.books.troubled if _left_to_others(turn, worker, part))
+
+
+def _resting(turn: Turn) -> list[int]:
+    """Parts that failed and are not to be tried again yet."""
+    return [part for part, at in turn.books.retry_at.items() if turn.now < at]
 
 
 def _left_to_others(turn: Turn, worker: str, part: int) -> bool:
@@ -359,10 +364,13 @@ def _why_nothing(turn: Turn, worker: str) -> str:
     books = turn.books
     if books.paused_at is not None:
         return "the job is paused"
+    if books.held:
+        return books.held
     if books.workers[worker].blocked_until is not None:
         return "blocked after failures in a row"
     if _open_range(turn, worker) is not None:
         return "the others are expected to be done with what is open before it would be"
     if books.open.frames:
-        return "what is open is left to workers that have not failed it"
+        later = ", or is tried again after a while" if books.retry_at else ""
+        return f"what is open is left to workers that have not failed it{later}"
     return "nothing is open and no chunk may be duplicated"

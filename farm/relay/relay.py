@@ -161,8 +161,9 @@ class Relay:
         answers.followed = True
         return self._finish(turn, answer)
 
-    def gone(self, worker: str, reason: str, sure: bool, now: float) -> Outcome:
-        """The engine lost a worker. Not ``sure``: only said, the lapse timer decides."""
+    def gone(self, worker: str, reason: str, sure: bool, now: float, kind: str = "worker lost") -> Outcome:
+        """The engine lost a worker. Not ``sure``: only said, the lapse timer decides. ``kind``: what the part
+        it was at is said to have failed of."""
         turn = self._turn(now)
         record = self.books.workers.get(worker)
         if record is None:
@@ -172,7 +173,21 @@ class Relay:
                 ev.Notice(level="warning", text=f"{worker}: contact lost ({reason}); its lease decides")
             )
             return turn.outcome()
-        self._lost(turn, record, reason)
+        self._lost(turn, record, reason, kind)
+        return self._finish(turn)
+
+    def hold(self, reason: str, now: float) -> Outcome:
+        """Grant nothing more until ``free``; what is held goes on."""
+        turn = self._turn(now)
+        if not self.books.held:
+            turn.emit(ev.GrantsHeld(reason=reason))
+        return self._finish(turn)
+
+    def free(self, now: float) -> Outcome:
+        """Grant again after ``hold``."""
+        turn = self._turn(now)
+        if self.books.held:
+            turn.emit(ev.GrantsFreed())
         return self._finish(turn)
 
     def tick(self, now: float) -> Outcome:
@@ -206,7 +221,7 @@ class Relay:
             case cmd.Drain():
                 if books.draining:
                     return turn.outcome(refusal="the run is draining already")
-                turn.emit(ev.DrainStarted(reason=command.reason))
+                turn.emit(ev.DrainStarted(reason=command.reason, limit_seconds=command.limit_seconds))
                 self._tell_all(turn)
                 self._dismiss_parked(turn, "the run is stopping")
             case cmd.ChangeOptions():
@@ -449,6 +464,7 @@ class Relay:
         books = self.books
         options = books.options
         times = [until for name in books.blocked if (until := books.workers[name].blocked_until) is not None]
+        times += [at for at in books.retry_at.values() if at > self._ticked_at]
         if books.leases:
             oldest = next(iter(books.leases.values())).renewed_at
             times.append(oldest + options.lease_seconds)
@@ -470,13 +486,13 @@ class Relay:
         for worker in books.workers.values():
             turn.tell(worker.name, *worker.claims)
 
-    def _lost(self, turn: Turn, worker: WorkerRecord, reason: str) -> None:
+    def _lost(self, turn: Turn, worker: WorkerRecord, reason: str, kind: str = "worker lost") -> None:
         """A worker died, or a process took its place. A death counts against the part it was at, but not
         while the run is stopping: then it is we who end it."""
         for claim in list(worker.claims.values()):
             if not self.books.draining:
                 part = self.books.grid.part_at(turn.next_frame(claim.text))
-                endings.fail_part(turn, claim, part, "worker lost", reason)
+                endings.fail_part(turn, claim, part, kind, reason)
             endings.end_claim(turn, claim, "worker left", reason)
         turn.emit(ev.WorkerLeft(worker=worker.name, reason=reason, lost=True))
         self._answers.pop(worker.name, None)

@@ -64,7 +64,7 @@ class FleetWorker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     overhead: float | None = None  #: seconds between a grant and the first frame that is worked on
     threads: int | None = None  #: of its encoder; the same for the whole job, or the bytes would differ
     cores: int | None = None  #: what the machine has, for the reader
-    memory_gb: float | None = None  #: what the machine has, for the reader
+    memory_gb: float | None = None  #: GiB; a live worker that grows beyond them is stopped
     link: FleetLink | None = None  #: None: it shares the store's disk
     arrives: float = 0.0
     dies: float | None = None
@@ -171,6 +171,8 @@ def to_profiles(
             fps_cap=worker.fps if isinstance(worker.fps, float) else None,
             overhead_seconds=_overhead(worker, fleet, overhead_seconds),
             link=None if worker.link is None else worker.link.profile(),
+            memory_bytes=None if worker.memory_gb is None else int(worker.memory_gb * (1 << 30)),
+            cores=worker.cores,
         )
         for name, worker in _names(fleet, where)
     )

@@ -41,6 +41,7 @@ from farm.simulation.world import SimWorker
 
 #: A worker gives up after this many leases without any answer (farm.worker.heartbeat).
 SILENT_LEASES = 3.0
+SILENT_SECONDS_MIN = 5.0
 #: How much sooner than its overhead a worker asks ahead (farm.worker.loop).
 AHEAD_SECONDS = 0.25
 
@@ -145,7 +146,8 @@ class Worker:
     @property
     def patience_ends_at(self) -> float:
         """When it will give up, if it hears nothing until then: never before it was welcomed."""
-        return self._heard_at + SILENT_LEASES * self._lease_seconds if self._lease_seconds else inf
+        patience_seconds = max(SILENT_LEASES * self._lease_seconds, SILENT_SECONDS_MIN)
+        return self._heard_at + patience_seconds if self._lease_seconds else inf
 
     @property
     def at_work(self) -> bool:

@@ -16,8 +16,11 @@ from farm.messages import Heartbeat
 from farm.worker.channel import Channel, ChannelClosed
 from farm.worker.orders import Orders
 
-#: A worker ends by itself after this many leases without any answer.
+#: A worker ends by itself after this many leases without any answer …
 SILENT_LEASES = 3.0
+#: … and not before: with short leases, a relay that stood still for a moment would be taken for one that is
+#: gone.
+SILENT_SECONDS_MIN = 5.0
 
 _TICK_SECONDS = 0.25
 _TOLERANCE_SECONDS = 0.5
@@ -71,8 +74,8 @@ class Heartbeats:
             self._answers = self._orders.answers
             self._heard_at = now
         lease = self._orders.lease_seconds or self._lease
-        if now - self._heard_at > SILENT_LEASES * lease:
-            self._channel.close(f"no answer from the relay for {SILENT_LEASES:g} leases of {lease:g} s")
+        if now - self._heard_at > max(SILENT_LEASES * lease, SILENT_SECONDS_MIN):
+            self._channel.close(f"no answer from the relay for {now - self._heard_at:.1f} s")
         if slept or now >= self._next:
             self._next += self._interval
             if slept or self._next <= now:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 
@@ -18,6 +19,8 @@ from farm.worker.spec import WorkerSpec
 
 def run_worker(spec: WorkerSpec, sock: socket.socket) -> None:
     """Work until there is no more; ends the process with the worker's exit code."""
+    if spec.nice:
+        os.nice(spec.nice)
     index = load_index(spec.index_path)
 
     def open_renderer(linear: bool) -> PartRenderer:

@@ -23,6 +23,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     orphan_spools: tuple[Path, ...] = ()  #: of workers that won't come back; their finished parts are offered
     shares_disk: bool = True  #: with the store; else parts are delivered in blocks, link profile or not
     log_dir: Path  #: one log per attempt and one per worker
+    nice: int = 0  #: added to its niceness
     build: str = ""  #: the run's; a worker process joins with what it finds itself to be
 
     @property

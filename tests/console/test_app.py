@@ -439,12 +439,12 @@ async def test_a_question_follows_the_run_behind_it() -> None:
 
 
 @on_loop
-async def test_ctrl_z_says_why_nothing_happens() -> None:
+async def test_ctrl_z_where_nothing_can_be_stopped_says_so() -> None:
     async with console().run_test(size=(120, 40)) as pilot:
         app = await ready(pilot)
         await pilot.press("ctrl+z")
         await wait_for(
-            pilot, lambda: said(app).startswith("Ctrl-Z does nothing in the console"), "the reason"
+            pilot, lambda: said(app).startswith("Ctrl-Z does nothing on this terminal"), "the reason"
         )
         assert player_of(app).commands == []
 

@@ -13,7 +13,15 @@ from farm import events as ev
 from tests.console.story import stories
 
 KINDS = typing.get_args(ev.AnyEvent)
-SILENT = {ev.LeaseRenewed, ev.PhaseProgressed, ev.FinishEstimated, ev.BlockStored}
+SILENT = {
+    ev.LeaseRenewed,
+    ev.PhaseProgressed,
+    ev.FinishEstimated,
+    ev.BlockStored,
+    ev.Gauges,
+    ev.LoopMeasured,
+    ev.WorkerPeaked,
+}
 OPTIONS = ev.RelayOptions()
 
 LINES: list[tuple[ev.AnyEvent, str, str, str]] = [

@@ -28,6 +28,7 @@ class Command:
         command = [sys.executable, "-m", "console", *map(str, arguments)]
         if json:
             command += ["--ui", "json"]
+        self._json = json
         environment = os.environ | {"UNEVEN_STATE_DIR": str(cwd / "state")}
         self.process = subprocess.Popen(
             command,
@@ -98,7 +99,7 @@ class Command:
     def _read_events(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            if not line.startswith(b"{"):
+            if not self._json or not line.startswith(b"{"):
                 self.stdout += line.decode()
                 continue
             value = msgspec.json.decode(line)

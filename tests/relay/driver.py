@@ -77,8 +77,14 @@ class Run:
         old = {name: getattr(self.books.options, name) for name in ev.RelayOptions.__struct_fields__}
         self.command(cmd.ChangeOptions(options=ev.RelayOptions(**(old | changes))))
 
-    def gone(self, worker: str, sure: bool = True) -> None:
-        self._note(self.relay.gone(worker, "killed", sure, self.now))
+    def gone(self, worker: str, sure: bool = True, kind: str = "worker lost") -> None:
+        self._note(self.relay.gone(worker, "killed", sure, self.now, kind))
+
+    def hold(self, reason: str) -> None:
+        self._note(self.relay.hold(reason, self.now))
+
+    def free(self) -> None:
+        self._note(self.relay.free(self.now))
 
     def void(self, part: int) -> None:
         self._note(self.relay.void(part, "damaged", self.now))

@@ -1,0 +1,58 @@
+"""Limits as they are typed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from console import options as opt
+from farm.errors import UsageError
+from farm.events import RelayOptions
+
+
+def options(**changes: Any) -> RelayOptions:
+    return opt.relay_options("fair", "split", 20.0, 2.0, 120.0, changes.pop("timeout", None), 3, **changes)
+
+
+def test_limits_become_options_of_the_run() -> None:
+    found = options(timeout="300%", backoff=0.5, halt="soon,fail=3", memfree="2G", nice=5)
+    assert (found.part_timeout_share, found.backoff_seconds, found.halt) == (3.0, 0.5, "soon,fail=3")
+    assert (found.memfree_bytes, found.nice) == (2_000_000_000, 5)
+    plain = options()
+    assert (plain.backoff_seconds, plain.halt, plain.memfree_bytes, plain.nice) == (1.0, "", 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("typed", "size"),
+    [("0", 0), ("700", 700), ("500M", 5 * 10**8), ("1.5G", 15 * 10**8), ("2GiB", 2 << 30), ("64ki", 65536)],
+)
+def test_sizes(typed: str, size: int) -> None:
+    assert options(memfree=typed).memfree_bytes == size
+
+
+def test_a_resume_changes_only_what_is_given() -> None:
+    before = options(halt="now,fail=1", memfree="1G", nice=3)
+    assert opt.with_limits(before, None, None, None) == before
+    after = opt.with_limits(before, "never", "0", 0)
+    assert (after.halt, after.memfree_bytes, after.nice) == ("", 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"halt": "later"}, "--halt 'later': give soon,fail=N"),
+        ({"memfree": "much"}, "--memfree much: give a size such as 500M or 2G"),
+        ({"memfree": "2i"}, "--memfree 2i: give a size"),
+        ({"backoff": -1.0}, "--backoff -1: give seconds from 0 to 3600"),
+        ({"backoff": float("nan")}, "--backoff nan: give seconds from 0 to 3600"),
+        ({"timeout": "90"}, "--timeout 90: give seconds (90s)"),
+        ({"timeout": "50%"}, "--timeout 50%: give seconds (90s), or more than 100 %"),
+    ],
+)
+def test_a_limit_that_means_nothing_is_refused_with_what_would_be_right(
+    changes: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        options(**changes)
+    assert str(refused.value).startswith(said)
