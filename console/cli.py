@@ -24,6 +24,7 @@ from typer.exceptions import TyperException
 
 from console import lab
 from console import options as opt
+from console.crashtest import crashtest
 from console.run import carry_out, demo_request, print_plan, print_verified, verify_output
 from farm.errors import ExitCode, UnevenError, UsageError
 from farm.folder import JOURNAL_NAME
@@ -280,6 +281,7 @@ def demo(
 
 app.command()(lab.simulate)
 app.command()(lab.compare)
+app.command()(crashtest)
 
 
 def _run_id() -> str:

@@ -16,14 +16,13 @@ Rules of this file:
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
-import socket
 from pathlib import Path
 from types import TracebackType
 
 from farm.errors import OutputError
+from farm.lock import take_lock
 from farm.paths import check_name, printable, reason, sync_name
 
 LOCK_NAME = "uneven.lock"
@@ -87,7 +86,7 @@ class RunFolder:
                         f"{printable(path)} holds an earlier run; resume that one, or remove the folder"
                     ) from None
                 _check_ours(path, empty=True)
-            folder = cls(path, _take_lock(path))
+            folder = cls(path, take_lock(path / LOCK_NAME, path))
         except OSError as error:
             if made:
                 (path / LOCK_NAME).unlink(missing_ok=True)
@@ -111,7 +110,7 @@ class RunFolder:
             if not os.path.lexists(path):
                 raise OutputError(f"there is no run folder {printable(path)}; start the run with render")
             _check_ours(path, empty=False)
-            folder = cls(path, _take_lock(path))
+            folder = cls(path, take_lock(path / LOCK_NAME, path))
         except OSError as error:
             raise _failed(path, error) from error
         try:
@@ -193,35 +192,6 @@ def _check_ours(path: Path, *, empty: bool) -> None:
     names = {entry.name for entry in path.iterdir()}
     if not names & {LOCK_NAME, JOURNAL_NAME} and (names or not empty):
         raise OutputError(f"{printable(path)} is not a run folder of uneven; remove or rename it")
-
-
-def _take_lock(path: Path) -> int:
-    """The lock file, open and locked until it is closed. Raises OutputError if held, OSError."""
-    name = path / LOCK_NAME
-    while True:
-        lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The file we locked may have been removed with its run between our open and our lock.
-            if name.exists() and os.path.samestat(os.fstat(lock), name.stat()):
-                os.ftruncate(lock, 0)
-                os.write(lock, f"{os.getpid()} {socket.gethostname()}\n".encode())
-                return lock
-        except BlockingIOError as error:
-            holder = _holder(lock)
-            os.close(lock)
-            raise OutputError(
-                f"{printable(path)} is in use by {holder}; wait for it, or stop it first"
-            ) from error
-        except BaseException:
-            os.close(lock)
-            raise
-        os.close(lock)
-
-
-def _holder(lock: int) -> str:
-    pid, _, host = os.pread(lock, 300, 0).decode(errors="replace").strip().partition(" ")
-    return f"process {pid} on {printable(host)}" if pid.isdecimal() and host else "another uneven"
 
 
 def _failed(path: Path, error: OSError) -> OutputError:

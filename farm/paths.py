@@ -11,12 +11,12 @@ Rules of this file:
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -178,14 +178,14 @@ def _check_folder(folder: Path) -> None:
         raise OutputError(f"the output's folder {printable(folder)} does not exist; make it first")
     if not folder.is_dir():
         raise OutputError(f"{printable(folder)}, where the output should go, is not a folder")
+    trial = temporary_name(folder / "-")
     try:
-        handle, name = tempfile.mkstemp(prefix=".uneven-", suffix=PARTIAL_SUFFIX, dir=folder)
+        os.close(os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+        trial.unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(
             f"the output's folder {printable(folder)} can't be written: {reason(error)}"
         ) from error
-    os.close(handle)
-    Path(name).unlink()
 
 
 def replace(partial: Path, output: Path, *, overwrite: bool) -> None:
@@ -247,22 +247,43 @@ def sync_name(path: Path) -> None:
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """Write a file that appears under its name whole and synced, or not at all.
 
-    Raises OutputError when the system refuses. Any error in the body leaves what was there before.
+    Raises OutputError when the system refuses. Any error in the body leaves what was there before. Two that
+    write the same file at once wait for each other.
     """
-    temporary: Path | None = None
+    temporary = temporary_name(path)
     try:
-        # A short name of its own: the final one plus a suffix may be longer than names can be.
-        handle, name = tempfile.mkstemp(prefix=".uneven-", suffix=PARTIAL_SUFFIX, dir=path.parent)
-        temporary = Path(name)
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        temporary = None
+        with os.fdopen(_open_alone(temporary), "wb") as file:
+            try:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                temporary.replace(path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
     except OSError as error:
         raise OutputError(f"{printable(path)} can't be written: {reason(error)}") from error
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
     sync_name(path)
+
+
+def temporary_name(path: Path) -> Path:
+    """The name that a file has while it is written. Short, for the final one plus a suffix may be longer than
+    names can be; and always the same, so that what a crash left is taken by the next who writes the file."""
+    digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:10]
+    return path.parent / f".uneven-{digest}{PARTIAL_SUFFIX}"
+
+
+def _open_alone(path: Path) -> int:
+    """The file, emptied and locked until it is closed. Raises OSError."""
+    while True:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
+                os.ftruncate(handle, 0)
+                return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)

@@ -5,7 +5,6 @@ Rule: everything that can be known to fail is refused here, in one sentence, and
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -24,6 +23,7 @@ from farm.machine import automatic_workers
 from farm.paths import check_output, printable, run_folder_path
 from farm.policies.registry import parse_policy, parse_tail
 from farm.relay.books import Books
+from farm.scratch import scratch_folder
 from farm.settings import GridSettings, JobSettings, settings_hash
 from farm.source import SourceIndex, part_cuts, save_index
 
@@ -95,8 +95,8 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
     parse_policy(request.options.policy)
     parse_tail(request.options.tail)
     folder_path = request.folder or run_folder_path(request.output, request.temp)
-    with tempfile.TemporaryDirectory(prefix="uneven-") as scratch:
-        probed = _probe(request, log or Path(scratch) / "probe.log")
+    with scratch_folder() as scratch:
+        probed = _probe(request, log or scratch / "probe.log")
     grid = PartGrid(cut_grid(probed.index, request.settings.grid))
     if not request.fleet:
         workers = automatic_workers(probed.index, request.settings)
