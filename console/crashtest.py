@@ -1,4 +1,4 @@
-"""``uneven crashtest``: a small job, killed wherever it touches the disk, and resumed: nothing may be lost."""
+"""``uneven crashtest``: a small job, killed wherever it touches the disk and resumed: nothing may be lost."""
 
 from __future__ import annotations
 

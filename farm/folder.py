@@ -2,6 +2,8 @@
 
     uneven.lock     who works in it: process and host; locked while a run is on
     journal.db      the journal (and SQLite's own files beside it)
+    journal.db.damaged, …   journals that could not be read any more, set aside
+    run.json        what the run was begun with, should the journal get lost
     index.msgpack   the source index
     store/          delivered parts
     spool/          the workers' own disk
@@ -18,26 +20,31 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
 from farm.errors import OutputError
 from farm.lock import take_lock
-from farm.paths import check_name, printable, reason, sync_name
+from farm.paths import FOLDER_SUFFIX, check_name, printable, reason, sync_name, temporary_name
 
 LOCK_NAME = "uneven.lock"
 JOURNAL_NAME = "journal.db"
 INDEX_NAME = "index.msgpack"
+NOTE_NAME = "run.json"
 _FOLDERS = ("store", "spool", "logs")
-#: In the order of removal: a journal never stands beside the write-ahead log of another one.
+_DAMAGED = JOURNAL_NAME + ".damaged"
+#: SQLite's files beside a journal; they are part of it.
+_COMPANIONS = ("-wal", "-shm", "-journal")
+#: In the order of removal: a journal never stands beside the write-ahead log of another one, and goes last,
+#: so that a removal that is cut off is seen for what it was.
 _FILES = (
-    "journal.db-wal",
-    "journal.db-shm",
-    "journal.db-journal",
+    INDEX_NAME,
+    NOTE_NAME,
     "journal.db.new-journal",
     "journal.db.new",
+    *(JOURNAL_NAME + companion for companion in _COMPANIONS),
     JOURNAL_NAME,
-    INDEX_NAME,
 )
 
 
@@ -55,6 +62,10 @@ class RunFolder:
     @property
     def index(self) -> Path:
         return self.path / INDEX_NAME
+
+    @property
+    def note(self) -> Path:
+        return self.path / NOTE_NAME
 
     @property
     def store(self) -> Path:
@@ -131,6 +142,25 @@ class RunFolder:
                 raise OutputError(f"{printable(path)} is a link; put the run folder elsewhere with --temp")
         sync_name(self.store)
 
+    def set_journal_aside(self) -> Path:
+        """Give a damaged journal and its companions other names, and return the journal's. Raises
+        OutputError."""
+        aside, number = self.path / _DAMAGED, 1
+        while os.path.lexists(aside):
+            number += 1
+            aside = self.path / f"{_DAMAGED}{number}"
+        try:
+            for companion in _COMPANIONS:
+                path = self.path / (JOURNAL_NAME + companion)
+                if os.path.lexists(path):
+                    path.rename(self.path / (aside.name + companion))
+            if os.path.lexists(self.journal):
+                self.journal.rename(aside)
+        except OSError as error:
+            raise _failed(self.path, error) from error
+        sync_name(aside)
+        return aside
+
     def free_bytes(self) -> int:
         """Room left on the folder's disk for a user without privileges."""
         try:
@@ -154,12 +184,17 @@ class RunFolder:
         """
         assert self._lock is not None, "the run folder is closed"
         try:
-            for name in _FILES:
-                (self.path / name).unlink(missing_ok=True)
             for name in _FOLDERS:
                 path = self.path / name
                 if path.is_dir() and not path.is_symlink():
                     shutil.rmtree(path)
+            for damaged in self.path.glob(_DAMAGED + "*"):
+                damaged.unlink()
+            for name in _FILES:
+                if name == JOURNAL_NAME:
+                    sync_name(self.path / name)
+                (self.path / name).unlink(missing_ok=True)
+            (self.path / temporary_name(self.note).name).unlink(missing_ok=True)
             (self.path / LOCK_NAME).unlink(missing_ok=True)
             left = tuple(sorted(self.path.iterdir()))
             if not left:
@@ -185,12 +220,26 @@ class RunFolder:
         self.close()
 
 
+def holds_run(path: Path) -> bool:
+    """Whether a run that can be taken up was begun in a run folder."""
+    return (path / JOURNAL_NAME).exists() or (path / NOTE_NAME).exists()
+
+
+def remove_shell(path: Path) -> None:
+    """Remove a run folder in which nothing but its lock is left: its removal was cut off at the very end."""
+    if path.is_symlink() or not path.is_dir() or path.suffix != FOLDER_SUFFIX:
+        return
+    with suppress(OSError, OutputError):
+        if {entry.name for entry in path.iterdir()} <= {LOCK_NAME}:
+            RunFolder(path, take_lock(path / LOCK_NAME, path)).remove()
+
+
 def _check_ours(path: Path, *, empty: bool) -> None:
     """Raises OutputError unless the folder is a run folder, or ``empty`` and it holds nothing at all."""
     if path.is_symlink():
         raise OutputError(f"{printable(path)} is a link; put the run folder elsewhere with --temp")
     names = {entry.name for entry in path.iterdir()}
-    if not names & {LOCK_NAME, JOURNAL_NAME} and (names or not empty):
+    if not names & {LOCK_NAME, JOURNAL_NAME, NOTE_NAME} and (names or not empty):
         raise OutputError(f"{printable(path)} is not a run folder of uneven; remove or rename it")
 
 

@@ -225,6 +225,15 @@ def _move_to_free_name(partial: Path, output: Path) -> None:
         partial.unlink()
 
 
+def make_durable(path: Path) -> None:
+    """Sync a file and its name. Raises OutputError."""
+    try:
+        sync_file(path)
+    except OSError as error:
+        raise OutputError(f"{printable(path)} can't be synced: {reason(error)}") from error
+    sync_name(path)
+
+
 def sync_file(path: Path) -> None:
     """Make a file's bytes durable. Raises OSError; never follows a link."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)

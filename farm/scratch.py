@@ -41,18 +41,20 @@ class Scratch:
         root = temporary_root() if root is None else root
         try:
             _sweep(root)
-            self.path, self._lock = _make(root)
+            path, lock = _make(root)
         except OSError as error:
             raise OutputError(
-                f"no temporary folder can be made in {printable(root)}: {reason(error)}; set TMPDIR to another"
+                f"no folder can be made in {printable(root)}: {reason(error)}; set TMPDIR to another"
             ) from error
+        self.path = path
+        self._lock: int | None = lock
 
     def remove(self) -> None:
         """Removing twice is fine."""
         if self._lock is not None:
             shutil.rmtree(self.path, ignore_errors=True)
             os.close(self._lock)
-            self._lock: int | None = None
+            self._lock = None
 
 
 @contextmanager

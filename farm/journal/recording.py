@@ -33,7 +33,7 @@ from farm.events import (
     decode_record,
     encode_record,
 )
-from farm.folder import JOURNAL_NAME
+from farm.folder import holds_run
 from farm.paths import FOLDER_SUFFIX, atomic_file, check_name, printable, reason, run_folder_path
 
 RECORDING_SUFFIX = ".jsonl.gz"
@@ -195,7 +195,7 @@ class RunCatalogue:
             if any(path and os.path.realpath(path) == wanted for path in (entry.output, entry.folder)):
                 return entry
         for folder in (Path(wanted), run_folder_path(Path(wanted))):
-            if (folder / JOURNAL_NAME).is_file():
+            if holds_run(folder):
                 return RunEntry(output=str(folder).removesuffix(FOLDER_SUFFIX), folder=str(folder))
         raise UsageError(
             f"there is no run {shorten(name)}; give a run's id, its output, its run folder, or 'last'"
