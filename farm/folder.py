@@ -11,6 +11,7 @@
 
 Rules of this file:
 - one process at a time works in a run folder, and a second one hears who that is;
+- an output is made by one run at a time, wherever its run folder is (``guard``);
 - a run without a journal recorded nothing, so that a folder left by a crash in ``create`` can be made again;
 - only what is listed above is ever removed, and links are never followed: a file that somebody else put
   there stays, and the folder with it.
@@ -54,6 +55,7 @@ class RunFolder:
     def __init__(self, path: Path, lock: int) -> None:
         self.path = path
         self._lock: int | None = lock
+        self._output_lock: tuple[int, Path] | None = None
 
     @property
     def journal(self) -> Path:
@@ -131,6 +133,20 @@ class RunFolder:
             raise
         return folder
 
+    def guard(self, output: Path) -> None:
+        """Keep other runs from making that output until this folder is closed: with ``--temp`` their folders
+        can be elsewhere. Raises OutputError that says who makes it."""
+        name = output.parent / f"{temporary_name(output).stem}.lock"
+        with suppress(OSError):  # a file system without locks, or a folder that will be complained of later
+            self._output_lock = take_lock(name, output), name
+
+    def _let_go_of_output(self) -> None:
+        held, self._output_lock = self._output_lock, None
+        if held is not None:
+            with suppress(OSError):
+                held[1].unlink()
+            os.close(held[0])
+
     def _make_folders(self) -> None:
         for name in _FOLDERS:
             path = self.path / name
@@ -183,6 +199,7 @@ class RunFolder:
         Returns what is left because it is not ours; empty: the folder is gone. Raises OutputError.
         """
         assert self._lock is not None, "the run folder is closed"
+        self._let_go_of_output()
         try:
             for name in _FOLDERS:
                 path = self.path / name
@@ -207,6 +224,7 @@ class RunFolder:
 
     def close(self) -> None:
         """Let others in. Closing twice is fine."""
+        self._let_go_of_output()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

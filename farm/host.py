@@ -28,10 +28,11 @@ from farm import events as ev
 from farm import messages as msg
 from farm.clock import LeaseClock
 from farm.engines.base import Engine
-from farm.errors import VerificationError
+from farm.errors import OutputError, VerificationError
 from farm.eventlog import EventLog
 from farm.frames import PartGrid
 from farm.parts import PartError
+from farm.paths import printable
 from farm.relay.relay import Relay
 from farm.relay.turn import Outcome
 from farm.store import Store
@@ -267,10 +268,21 @@ class RelayHost:
             refusal = msg.Refused(received=repr(data[:60]), reason=f"not a message of version 1: {error}")
             self._engine.send(worker, msg.encode(refusal))
             return
-        if isinstance(request, msg.Deliver) and self._expected(request) is not None:
+        if isinstance(request, msg.Fail) and request.kind == msg.DISK_FULL:
+            self._stop_for_room()
+        elif isinstance(request, msg.Deliver) and self._expected(request) is not None:
             self._spawn(self._check(worker, request))
         else:
             self._post_request(worker, request)
+
+    def _stop_for_room(self) -> None:
+        """A full disk is no part's fault: no try is counted, and trying again would fill it again."""
+        name = printable(self._store.folder.parent)
+        full = OutputError(
+            f"the disk that {name} is on is full; make room there, then resume: nothing is lost"
+        )
+        self._failure = self._failure or full
+        self._arrived.set()
 
     def gone(self, worker: str, reason: str, sure: bool) -> None:
         self._alive.discard(worker)

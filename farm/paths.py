@@ -60,6 +60,11 @@ def reason(error: OSError) -> str:
     return _REASONS.get(error.errno or 0) or (error.strerror or str(error) or type(error).__name__).lower()
 
 
+def is_full(error: BaseException) -> bool:
+    """Whether that is a disk, or a user's share of it, without room."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
 def printable(path: Path | str) -> str:
     """A path for people: one line, and nothing in it that could steer a terminal."""
     return "".join(c if c.isprintable() or c == _JOINER else _escape(c) for c in str(path))

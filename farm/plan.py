@@ -159,6 +159,7 @@ def open_run(plan: Plan) -> OpenedRun:
 def _create(plan: Plan) -> OpenedRun:
     folder = RunFolder.create(plan.folder_path)
     try:
+        folder.guard(plan.request.output)
         folder.require_free(_ROOM_BYTES_MIN)
         _save_index(plan, folder)
         journal = Journal.create(folder.journal)
@@ -175,6 +176,7 @@ def _reopen(plan: Plan) -> OpenedRun | None:
     """The run in the folder; None if that was over and its folder is removed: a new one may begin."""
     folder = RunFolder.open(plan.folder_path)
     try:
+        folder.guard(plan.request.output)
         taken = take_journal(folder)
         history = taken.history
         try:
