@@ -24,6 +24,7 @@ from typer.exceptions import TyperException
 
 from console import lab
 from console import options as opt
+from console.clean import clean
 from console.crashtest import crashtest
 from console.run import carry_out, demo_request, print_plan, print_verified, verify_output
 from farm.errors import ExitCode, UnevenError, UsageError
@@ -282,6 +283,7 @@ def demo(
 app.command()(lab.simulate)
 app.command()(lab.compare)
 app.command()(crashtest)
+app.command()(clean)
 
 
 def _run_id() -> str:
