@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections import Counter
@@ -14,7 +15,7 @@ import typer
 from console import text
 from farm.crashtest.campaign import Campaign, Request, Trial
 from farm.engines.local import prepare
-from farm.errors import ExitCode, InputError
+from farm.errors import ExitCode, InputError, UsageError
 from farm.paths import printable
 
 _SHOWN_EVERY_SECONDS = 10.0
@@ -34,7 +35,10 @@ def crashtest(
     ] = 0,
     seed: Annotated[int, typer.Option("--seed", help="Another choice of points and times.")] = 0,
     only: Annotated[
-        str, typer.Option("--only", metavar="TEXT", help="Points whose description has that text in it.")
+        str,
+        typer.Option(
+            "--only", metavar="PATTERN", help="Points whose words match, as: console: fsync .* \\(power\\)"
+        ),
     ] = "",
     over_existing: Annotated[
         bool,
@@ -66,6 +70,11 @@ def crashtest(
     """
     if source is not None and not source.is_file():
         raise InputError(f"there is no file {printable(source)}")
+    for option, pattern in (("--only", only), ("--without-sync", without_sync)):
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise UsageError(f"{option} {pattern} is no regular expression: {error}") from error
     request = Request(
         command=(sys.executable, "-m", "console"),
         source=source,

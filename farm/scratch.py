@@ -20,6 +20,9 @@ from farm.errors import OutputError
 from farm.paths import printable, reason
 
 _PREFIX = "uneven-"
+#: A socket's address has at most 103 bytes (macOS); below the root come our folder's and multiprocessing's
+#: names.
+_SOCKET_ROOT_MAX = 68
 
 
 def temporary_root(environment: Mapping[str, str] = os.environ) -> Path:
@@ -30,6 +33,14 @@ def temporary_root(environment: Mapping[str, str] = os.environ) -> Path:
         if os.path.isdir(path) and os.access(path, os.W_OK | os.X_OK):  # noqa: PTH112
             return Path(os.path.abspath(path))  # noqa: PTH100
     raise OutputError("there is no folder for temporary files that can be written; set TMPDIR to one")
+
+
+def socket_root() -> Path:
+    """Where the address of a socket can be: the system takes no long ones. Raises OutputError."""
+    root = temporary_root()
+    if len(os.fsencode(root)) <= _SOCKET_ROOT_MAX:
+        return root
+    return temporary_root({})
 
 
 class Scratch:

@@ -9,6 +9,7 @@ small parts, the default policy.
 from __future__ import annotations
 
 import random
+import re
 import shutil
 import tempfile
 import time
@@ -53,7 +54,7 @@ class Request:
     kills: int = 0  #: how many random kills
     seed: int = 0
     over_existing: bool = False
-    only: str = ""  #: points with that text in them
+    only: str = ""  #: a pattern: points whose words it is found in
     unsynced: str = ""  #: leave out the syncs of names that match: what then fails shows that the test works
     keep: bool = False  #: keep the folders of trials that failed
     folder: Path | None = None  #: where to work, a temporary folder by default
@@ -167,7 +168,7 @@ class Campaign:
             (point, kill)
             for number, point in enumerate(points)
             for kill in kills_of(point, number)
-            if self._request.only in f"{point} ({kill})"
+            if re.search(self._request.only, f"{point} ({kill})")
         ]
         wanted = self._request.points
         if wanted is None or wanted >= len(crashes):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from farm.crashtest.points import Step
@@ -25,7 +25,9 @@ _FOLDER = -1  # stands for the inode of a folder: they are empty when they come 
 class Ledger:
     """What is on the disk for certain, and what the kernel knows, as far as the log tells."""
 
-    def __init__(self, steps: Iterable[Step]) -> None:
+    def __init__(self, steps: Iterable[Step], before: Collection[int] = ()) -> None:
+        """``before``: inodes of files that were there, and on the disk, before the log began."""
+        self._before = before
         self.durable: dict[str, int | None] = {}
         self.present: dict[str, int | None] = {}
         self.synced_bytes: dict[int, int] = {}
@@ -41,16 +43,18 @@ class Ledger:
                 self._name(path, None, inode)
                 self.synced_bytes[inode] = 0
             case "empty" | "truncate":
+                self._meet(path, inode)
                 self.synced_bytes[inode] = 0
             case "open":
+                self._meet(path, inode)
                 self.synced_bytes.setdefault(inode, step.size_bytes)
             case "rename":
                 self._name(path, inode, None)
                 self._name(step.to, self._keep(step.kept), inode)
-                self.synced_bytes.setdefault(inode, 0)  # written by the media library, and never synced
+                self._take_for_unsynced(inode)
             case "link":
                 self._name(step.to, None, inode)
-                self.synced_bytes.setdefault(inode, 0)
+                self._take_for_unsynced(inode)
             case "unlink":
                 self._name(path, self._keep(step.kept), None)
             case "mkdir":
@@ -61,6 +65,16 @@ class Ledger:
                 self._sync_names(path)
             case "fsync":
                 self.synced_bytes[inode] = step.size_bytes
+
+    def _meet(self, path: str, inode: int) -> None:
+        """A file that had that name before the log began, unless the log knows it."""
+        self.durable.setdefault(path, inode)
+        self.present.setdefault(path, inode)
+
+    def _take_for_unsynced(self, inode: int) -> None:
+        """A file that the log hasn't met was written by the media library, and never synced."""
+        if inode not in self._before:
+            self.synced_bytes.setdefault(inode, 0)
 
     def _name(self, path: str, before: int | None, after: int | None) -> None:
         self.durable.setdefault(path, before)
@@ -84,12 +98,20 @@ class Ledger:
         return [path for path, inode in self.durable.items() if inode != self.present[path]]
 
 
-def cut_power(steps: Iterable[Step], scratch: Path, *, names: bool = True) -> list[str]:
-    """Take back what was not synced, and say what that was. ``scratch``: an empty folder on the same disk.
+def inodes(folder: Path) -> set[int]:
+    """Of all files in a folder and below."""
+    return {path.lstat().st_ino for path in folder.rglob("*") if path.is_file()}
+
+
+def cut_power(
+    steps: Iterable[Step], scratch: Path, *, names: bool = True, before: Collection[int] = ()
+) -> list[str]:
+    """Take back what was not synced, and say what that was. ``scratch``: an empty folder on the same disk;
+    ``before``: inodes of the files that were there when the run began.
 
     No process of the run may be left.
     """
-    ledger = Ledger(steps)
+    ledger = Ledger(steps, before)
     lost: list[str] = []
     if names:
         lost += _take_back_names(ledger, scratch)

@@ -25,7 +25,7 @@ import msgspec
 import psutil
 
 from farm.crashtest.points import VARIABLE, Kill, Order, Point, read_log
-from farm.crashtest.powercut import cut_power
+from farm.crashtest.powercut import cut_power, inodes
 from farm.events import (
     PartAdopted,
     PartCredited,
@@ -112,6 +112,7 @@ class Ground:
         (self.root / "state").mkdir()
         if job.over_existing:
             self.output.write_bytes(_OLD)
+        self.before = inodes(self.root)
 
     def start(self, order: Order | None = None) -> subprocess.Popen[bytes]:
         environment = os.environ | {
@@ -242,7 +243,8 @@ class Judge:
         if reached and order.kill in ("power", "data"):
             aside = ground.folder / "aside"
             aside.mkdir()
-            lost = cut_power(read_log(ground.log), aside, names=order.kill == "power")
+            names = order.kill == "power"
+            lost = cut_power(read_log(ground.log), aside, names=names, before=ground.before)
         verdict = self._look(ground, first, survives=not reached or order.kill == "process")
         return replace(
             verdict,

@@ -33,7 +33,7 @@ from pathlib import Path
 import psutil
 
 from farm.engines.reaper import Reaper
-from farm.scratch import Scratch
+from farm.scratch import Scratch, socket_root
 
 #: Imported once by the fork server, by name: never in this process.
 PRELOAD = ("av", "numpy", "farm.media.render", "farm.worker.main")
@@ -83,7 +83,7 @@ def _keep_address_in_scratch() -> None:
     ever, ours goes with the next start."""
     config = multiprocessing.current_process()._config  # type: ignore[attr-defined]
     if config.get("tempdir") is None:
-        scratch = Scratch()
+        scratch = Scratch(socket_root())
         config["tempdir"] = str(scratch.path)
         util.Finalize(None, scratch.remove, exitpriority=-100)
 
