@@ -18,6 +18,10 @@ _INTERRUPTED = 130
 def main() -> None:
     """Entry point of the ``uneven`` command; exits with a ``farm.errors.ExitCode``."""
     _open_closed_streams()
+    if "UNEVEN_CRASHTEST" in os.environ:
+        from farm.crashtest.probe import install_if_asked
+
+        install_if_asked()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
     from console.cli import main as command

@@ -26,10 +26,12 @@ from typer.exceptions import TyperException
 
 from console import lab
 from console import options as opt
+from console.clean import clean
+from console.crashtest import crashtest
 from console.report import records_of, report_text
 from console.run import carry_out, demo_request, print_plan, print_verified, verify_output
 from farm.errors import ExitCode, UnevenError, UsageError
-from farm.folder import JOURNAL_NAME
+from farm.folder import holds_run
 from farm.journal import RunCatalogue
 from farm.paths import FOLDER_SUFFIX, run_folder_path
 from farm.plan import JobRequest, make_plan, request_of
@@ -319,6 +321,8 @@ def demo(
 
 app.command()(lab.simulate)
 app.command()(lab.compare)
+app.command()(crashtest)
+app.command()(clean)
 
 
 def _run_id() -> str:
@@ -328,13 +332,13 @@ def _run_id() -> str:
 def _find_run(name: str) -> Path:
     """The run folder that is meant. Raises UsageError."""
     path = Path(name)
-    if path.name.endswith(FOLDER_SUFFIX) and (path / JOURNAL_NAME).exists():
+    if path.name.endswith(FOLDER_SUFFIX) and holds_run(path):
         return path
     beside = run_folder_path(path)
-    if (beside / JOURNAL_NAME).exists():
+    if holds_run(beside):
         return beside
     entry = RunCatalogue().find(name)
-    if not (Path(entry.folder) / JOURNAL_NAME).exists():
+    if not holds_run(Path(entry.folder)):
         raise UsageError(f"the run {name} has ended and left nothing to resume")
     return Path(entry.folder)
 

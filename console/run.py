@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -26,6 +25,7 @@ from farm.journal import RunCatalogue, read_recording
 from farm.live import LiveRun
 from farm.paths import check_free, printable
 from farm.plan import JobRequest, Plan, open_run
+from farm.scratch import scratch_folder
 from farm.settings import CONTAINERS, GridSettings, JobSettings, VideoSettings
 from farm.source import save_index
 from farm.stories import set_aside_stories
@@ -114,10 +114,10 @@ def demo_request(
     if output.suffix.lower() not in CONTAINERS:
         raise UsageError(f"{output.name}: use {', '.join(sorted(CONTAINERS))}")
     check_free(output, overwrite or None)
-    with tempfile.TemporaryDirectory(prefix="uneven-demo-") as scratch:
-        clip = Path(scratch) / "numbered.mp4"
+    with scratch_folder() as scratch:
+        clip = scratch / "numbered.mp4"
         _say("Making the demo's clip …")
-        run_in_child_blocking("farm.media.tasks:make_demo_clip", clip, frames, log=Path(scratch) / "clip.log")
+        run_in_child_blocking("farm.media.tasks:make_demo_clip", clip, frames, log=scratch / "clip.log")
         yield JobRequest(
             source=clip,
             output=output,
@@ -145,15 +145,15 @@ def verify_output(
     if not output.is_file():
         raise InputError(f"there is no file {printable(output)}")
     prepare()
-    with tempfile.TemporaryDirectory(prefix="uneven-") as scratch:
-        log = Path(scratch) / "verify.log"
+    with scratch_folder() as scratch:
+        log = scratch / "verify.log"
         index_path = None
         if against is not None:
             found = run_in_child_blocking(
                 "farm.media.tasks:probe_job", against.absolute(), JobSettings(container=container), log=log
             )
             assert isinstance(found, Probed)
-            index_path = Path(scratch) / "index"
+            index_path = scratch / "index"
             save_index(found.index, index_path)
         try:
             verified = run_in_child_blocking(

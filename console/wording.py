@@ -29,6 +29,7 @@ from farm.events import (
     Notice,
     OperatorActed,
     OptionsChanged,
+    OutputVerified,
     PartAdopted,
     PartCredited,
     PartDiverged,
@@ -204,6 +205,10 @@ def _work_finished(e: WorkFinished) -> Words:
     return "run", "", text + (f", {count(e.set_aside_frames)} set aside" if e.set_aside_frames else "")
 
 
+def _output_verified(e: OutputVerified) -> Words:
+    return "run", "", f"output verified: {plural(e.stream_frames, 'frame')}, {count(e.output_bytes)} bytes"
+
+
 def _run_finished(e: RunFinished) -> Words:
     return ("run" if e.exit_code == 0 else "error"), "", e.outcome
 
@@ -359,6 +364,7 @@ _WORDS: Final[dict[type, Callable[[Any], Words]]] = {
     JobResumed: _job_resumed,
     DrainStarted: _drain_started,
     WorkFinished: _work_finished,
+    OutputVerified: _output_verified,
     RunFinished: _run_finished,
     WorkerJoined: _worker_joined,
     WorkerLeft: _worker_left,

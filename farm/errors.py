@@ -49,6 +49,12 @@ class VerificationError(UnevenError):
     exit_code = ExitCode.VERIFICATION
 
 
+class FinishedAlready(UnevenError):
+    """There is nothing left to do, and what was left of the run was removed."""
+
+    exit_code = ExitCode.DONE
+
+
 class InterruptedRun(UnevenError):
     exit_code = ExitCode.INTERRUPTED
 

@@ -209,6 +209,15 @@ class WorkFinished(Event, frozen=True, kw_only=True):
     makespan_seconds: float
 
 
+class OutputVerified(Event, frozen=True, kw_only=True):
+    """The joined output was verified and is about to get its name; a run that is cut off in between knows its
+    own output by this."""
+
+    packets_sha256: str
+    output_bytes: int
+    stream_frames: int
+
+
 class RunFinished(Event, frozen=True, kw_only=True):
     """The last record of a run that came to its end; ``exit_code`` is what the command returned."""
 
@@ -217,6 +226,7 @@ class RunFinished(Event, frozen=True, kw_only=True):
     packets_sha256: str = ""
     output_bytes: int = 0
     stream_frames: int = 0
+    kept: bool = False  #: the run folder was to stay after a good end
 
 
 # --- workers ---------------------------------------------------------------------------------------------
@@ -488,6 +498,7 @@ AnyEvent = (
     | JobResumed
     | DrainStarted
     | WorkFinished
+    | OutputVerified
     | RunFinished
     | WorkerJoined
     | WorkerLeft

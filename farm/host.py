@@ -30,10 +30,11 @@ from farm.clock import LeaseClock
 from farm.deliveries import DELIVERIES_MAX, Delivery, DeliveryDesk
 from farm.departures import Departures
 from farm.engines.base import Engine
-from farm.errors import VerificationError
+from farm.errors import OutputError, VerificationError
 from farm.eventlog import EventLog
 from farm.guard import MemoryGuard, Watches
 from farm.halt import parse_halt
+from farm.paths import printable
 from farm.relay.relay import Relay
 from farm.relay.turn import Outcome
 from farm.store import Store
@@ -101,6 +102,7 @@ class RelayHost:
         self._held = False
         self._tick_waits = False
         self._judge_from = 0.0  # lease time
+        self._folder = store.folder.parent  # of the run
         self.desk = DeliveryDesk(store, relay.books, settings_hash, self._post_request, self._spawn)
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
@@ -298,10 +300,21 @@ class RelayHost:
             refusal = msg.Refused(received=repr(data[:60]), reason=f"not a message of version 1: {error}")
             self._engine.send(worker, msg.encode(refusal))
             return
-        if isinstance(request, Delivery):
+        if isinstance(request, msg.Fail) and request.kind == msg.DISK_FULL:
+            self._stop_for_room()
+        elif isinstance(request, Delivery):
             self.desk.take(worker, request)
         else:
             self._post_request(worker, request)
+
+    def _stop_for_room(self) -> None:
+        """A full disk is no part's fault: no try is counted, and trying again would fill it again."""
+        name = printable(self._folder)
+        full = OutputError(
+            f"the disk that {name} is on is full; make room there, then resume: nothing is lost"
+        )
+        self._failure = self._failure or full
+        self._arrived.set()
 
     def gone(self, worker: str, reason: str, sure: bool) -> None:
         self._alive.discard(worker)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -37,16 +38,17 @@ from farm.ground import Ground
 from farm.guard import Watches
 from farm.helpers import Helpers, all_of
 from farm.host import End, RelayHost
-from farm.journal import Journal, JournalWriter, RunCatalogue
+from farm.journal import JournalWriter
 from farm.loopwatch import LoopWatch
 from farm.machine import read_machine, usable_cores
-from farm.paths import partial_path, printable, reason
+from farm.paths import check_free, make_durable, partial_path, printable, reason
 from farm.paths import replace as move_into_place
 from farm.plan import OpenedRun
 from farm.recheck import recheck_store
 from farm.relay.books import CREDITED, SET_ASIDE
 from farm.relay.relay import Relay
 from farm.relay.turn import Outcome
+from farm.salvage import finish, note_run
 from farm.store import Store
 from farm.stories import told_ends
 from farm.worker.spec import WorkerSpec
@@ -135,6 +137,8 @@ class Job:
 
     async def _carry(self) -> VerifyFacts:
         await self._open_books()
+        if (placed := await self._check_placed()) is not None:
+            return placed
         fleet = await self._measure()
         for _ in range(_STITCH_TRIES):
             await self._work(fleet)
@@ -149,6 +153,7 @@ class Job:
     async def _open_books(self) -> None:
         plan, relay = self._plan, self._relay
         if not self._run.history:
+            await asyncio.to_thread(note_run, self._run.folder, self._opened())
             await self._commit(relay.open(self._opened(), self.clock.now()))
         await self._commit(relay.start(self.clock.now(), self._wall_time()))
         books = relay.books
@@ -166,16 +171,23 @@ class Job:
             await self._note("info", line)
         if plan.index.linear:
             await self._note("info", f"read from the start, not by seeking: {plan.index.linear_reason}")
-        if self._run.history:
+        if self._run.history or self._run.damage:
             await recheck_store(
                 relay, self._store, plan.settings_hash, self.clock.now, self._commit, self._note
+            )
+        if self._run.damage:
+            kept = len(relay.books.credits)
+            await self._note(
+                "warning",
+                f"{self._run.damage}; {kept} of {plan.grid.parts} parts are proved by the store and kept, "
+                "the rest is rendered again",
             )
 
     def _opened(self) -> ev.RunOpened:
         plan, index = self._plan, self._plan.index
         rate = index.frame_rate
         return ev.RunOpened(
-            run_id=self._new_run_id,
+            run_id=self._run_id,
             input=str(self._request.source.absolute()),
             output=str(self._request.output.absolute()),
             frames=plan.grid.frames,
@@ -307,6 +319,8 @@ class Job:
         assert all(place == CREDITED for place in books.parts)
         parts = [self._store.path(books.credits[part].file).absolute() for part in range(len(books.parts))]
         partial = partial_path(self._request.output).absolute()
+        with suppress(OSError):
+            partial.unlink()  # what a crash left may have the output's name, too, and must not be written to
         try:
             stitched = await self._guard(
                 self._helpers.ask(
@@ -336,6 +350,37 @@ class Job:
             await self._note("warning", warning)
         return stitched
 
+    async def _check_placed(self) -> VerifyFacts | None:
+        """What the file that has the output's name is, if it is this run's own: the run was cut off between
+        giving the name and writing that down. Raises OutputError for another that may not be replaced."""
+        placed, output = self._run.placed, self._request.output.absolute()
+        if placed is None:
+            return None
+        await self._phase("verify")
+        try:
+            found = await self._guard(
+                self._helpers.ask(
+                    "verify",
+                    output,
+                    self._request.settings.container,
+                    None,
+                    "sample",
+                    (),
+                    (),
+                    log="verify.log",
+                    on_progress=self._progress("verify"),
+                )
+            )
+        except VerificationError:
+            found = None
+        if not isinstance(found, VerifyFacts) or found.packets_sha256 != placed.packets_sha256:
+            check_free(output, self._request.overwrite)
+            return None
+        await asyncio.to_thread(make_durable, output)
+        partial_path(output).unlink(missing_ok=True)
+        self._output_bytes = placed.output_bytes
+        return found
+
     async def _verify(self, stitched: StitchFacts) -> VerifyFacts:
         await self._phase("verify")
         output = self._request.output.absolute()
@@ -358,6 +403,12 @@ class Job:
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
+        about_to = ev.OutputVerified(
+            packets_sha256=verified.packets_sha256,
+            output_bytes=stitched.output_bytes,
+            stream_frames=verified.frames,
+        )
+        await self._log.commit(self.clock.now(), [about_to])
         overwrite = bool(self._request.overwrite)
         await asyncio.to_thread(move_into_place, partial, output, overwrite=overwrite)
         self._output_bytes = stitched.output_bytes
@@ -375,6 +426,7 @@ class Job:
             packets_sha256=verified.packets_sha256 if verified else "",
             output_bytes=result.output_bytes,
             stream_frames=verified.frames if verified else 0,
+            kept=self._request.keep,
         )
         try:
             await self._log.commit(self.clock.now(), [self._loop_measured(), finished])
@@ -384,29 +436,11 @@ class Job:
         await self._journal.close()
         if verified is None:
             return None
-        return await asyncio.to_thread(self._keep_recording)
+        return await asyncio.to_thread(finish, self._run.folder, self._run_id, keep=self._request.keep)
 
     def _loop_measured(self) -> ev.LoopMeasured:
         watch = self._loop_watch
         return ev.LoopMeasured(stalls=watch.stalls, worst_seconds=watch.worst_seconds)
-
-    def _keep_recording(self) -> Path | None:
-        folder = self._run.folder
-        journal: Journal | None = None
-        try:
-            journal = Journal.open(folder.journal)
-            entry = RunCatalogue().save(self._run_id, journal.records())
-            recording = Path(entry.recording) if entry.recording else None
-        except OutputError:
-            recording = None  # a recording that can't be kept is no reason to fail a verified output
-        finally:
-            if journal is not None:
-                journal.close()
-        if self._request.keep:
-            folder.close()
-        else:
-            folder.remove()
-        return recording
 
     @property
     def _run_id(self) -> str:

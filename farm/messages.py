@@ -23,6 +23,9 @@ from farm.events import ClaimProgress
 
 WIRE_VERSION = 1
 
+#: The kind of a failure that is no fault of the part or of the worker, and ends the run.
+DISK_FULL = "disk full"
+
 
 class Message(
     msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=True, omit_defaults=True, gc=False
@@ -125,7 +128,7 @@ class Fail(Request, frozen=True, kw_only=True):
 
     token: str | None = None
     part: int | None = None
-    kind: str = "error"  #: error, out of memory, source, encoder, count
+    kind: str = "error"  #: error, out of memory, disk full, source, encoder, count
     message: str = ""
 
 

@@ -11,12 +11,12 @@ Rules of this file:
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -58,6 +58,11 @@ _NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM}
 def reason(error: OSError) -> str:
     """Why the system refused, in a few words for a sentence."""
     return _REASONS.get(error.errno or 0) or (error.strerror or str(error) or type(error).__name__).lower()
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether that is a disk, or a user's share of it, without room."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def printable(path: Path | str) -> str:
@@ -178,14 +183,14 @@ def _check_folder(folder: Path) -> None:
         raise OutputError(f"the output's folder {printable(folder)} does not exist; make it first")
     if not folder.is_dir():
         raise OutputError(f"{printable(folder)}, where the output should go, is not a folder")
+    trial = temporary_name(folder / "-")
     try:
-        handle, name = tempfile.mkstemp(prefix=".uneven-", suffix=PARTIAL_SUFFIX, dir=folder)
+        os.close(os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600))
+        trial.unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(
             f"the output's folder {printable(folder)} can't be written: {reason(error)}"
         ) from error
-    os.close(handle)
-    Path(name).unlink()
 
 
 def replace(partial: Path, output: Path, *, overwrite: bool) -> None:
@@ -225,6 +230,15 @@ def _move_to_free_name(partial: Path, output: Path) -> None:
         partial.unlink()
 
 
+def make_durable(path: Path) -> None:
+    """Sync a file and its name. Raises OutputError."""
+    try:
+        sync_file(path)
+    except OSError as error:
+        raise OutputError(f"{printable(path)} can't be synced: {reason(error)}") from error
+    sync_name(path)
+
+
 def sync_file(path: Path) -> None:
     """Make a file's bytes durable. Raises OSError; never follows a link."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
@@ -247,22 +261,43 @@ def sync_name(path: Path) -> None:
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """Write a file that appears under its name whole and synced, or not at all.
 
-    Raises OutputError when the system refuses. Any error in the body leaves what was there before.
+    Raises OutputError when the system refuses. Any error in the body leaves what was there before. Two that
+    write the same file at once wait for each other.
     """
-    temporary: Path | None = None
+    temporary = temporary_name(path)
     try:
-        # A short name of its own: the final one plus a suffix may be longer than names can be.
-        handle, name = tempfile.mkstemp(prefix=".uneven-", suffix=PARTIAL_SUFFIX, dir=path.parent)
-        temporary = Path(name)
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        temporary = None
+        with os.fdopen(_open_alone(temporary), "wb") as file:
+            try:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                temporary.replace(path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
     except OSError as error:
         raise OutputError(f"{printable(path)} can't be written: {reason(error)}") from error
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
     sync_name(path)
+
+
+def temporary_name(path: Path) -> Path:
+    """The name that a file has while it is written. Short, for the final one plus a suffix may be longer than
+    names can be; and always the same, so that what a crash left is taken by the next who writes the file."""
+    digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:10]
+    return path.parent / f".uneven-{digest}{PARTIAL_SUFFIX}"
+
+
+def _open_alone(path: Path) -> int:
+    """The file, emptied and locked until it is closed. Raises OSError."""
+    while True:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
+                os.ftruncate(handle, 0)
+                return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)

@@ -5,10 +5,9 @@ Rule: everything that can be known to fail is refused here, in one sentence, and
 
 from __future__ import annotations
 
-import tempfile
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from sys import intern
 from typing import Literal
 
 import msgspec
@@ -16,18 +15,21 @@ import msgspec
 from farm import events as ev
 from farm.engines.child import ChildCrashed, run_in_child_blocking
 from farm.engines.forkserver import EXIT_UNKNOWN
-from farm.errors import InputError, OutputError
+from farm.errors import FinishedAlready, InputError, OutputError
 from farm.facts import Probed
 from farm.fleet import WorkerProfile, uniform_fleet
-from farm.folder import JOURNAL_NAME, RunFolder
+from farm.folder import RunFolder, holds_run, remove_shell
 from farm.frames import PartGrid
-from farm.journal import Journal
+from farm.journal import Journal, JournalDamaged
 from farm.machine import automatic_workers, fit_fleet, read_machine
-from farm.paths import check_output, printable, run_folder_path
+from farm.paths import check_free, check_output, printable, reason, run_folder_path
 from farm.policies.registry import parse_policy, parse_tail
 from farm.relay.books import Books
+from farm.salvage import finish, noted_run, take_journal
+from farm.scratch import scratch_folder
 from farm.settings import GridSettings, JobSettings, settings_hash
 from farm.source import SourceIndex, part_cuts, save_index
+from farm.store import Store
 
 #: Assumed where a source has no frame rate at all, for the default length of parts only.
 _RATE_UNKNOWN = 25.0
@@ -82,6 +84,8 @@ class OpenedRun:
     last_at: float  #: lease seconds of the newest record
     history: int  #: records in the journal; they are not kept, for a long run has too many
     run_id: str = ""  #: the id the run was given when it began; empty for a new one
+    damage: str = ""  #: what became of the journal, in words: then the store has to prove what is finished
+    placed: ev.OutputVerified | None = None  #: the output is there, and seems to be this run's
 
 
 def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
@@ -89,12 +93,16 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
 
     Raises UsageError, InputError or OutputError, and leaves nothing behind.
     """
-    check_output(request.source, request.output, request.overwrite)
+    folder_path = request.folder or run_folder_path(request.output, request.temp)
+    resumes = holds_run(folder_path)
+    if os.path.lexists(request.output) and not resumes:
+        remove_shell(folder_path)
+    # An output that is there may be the earlier run's own: that is seen when its journal is open.
+    check_output(request.source, request.output, True if resumes else request.overwrite)
     parse_policy(request.options.policy)
     parse_tail(request.options.tail)
-    folder_path = request.folder or run_folder_path(request.output, request.temp)
-    with tempfile.TemporaryDirectory(prefix="uneven-") as scratch:
-        probed = _probe(request, log or Path(scratch) / "probe.log")
+    with scratch_folder() as scratch:
+        probed = _probe(request, log or scratch / "probe.log")
     grid = PartGrid(cut_grid(probed.index, request.settings.grid))
     machine, video = read_machine(), request.settings.video
     if not request.fleet:
@@ -102,7 +110,6 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
         request = replace(request, fleet=uniform_fleet(workers))
     fleet, memory_note = fit_fleet(request.fleet, probed.index, video, machine)
     request = replace(request, fleet=fleet)
-    resumes = (folder_path / JOURNAL_NAME).exists()
     if request.resume_only and not resumes:
         raise OutputError(f"there is no unfinished run in {printable(folder_path)}; start it with render")
     return Plan(
@@ -150,79 +157,98 @@ def cut_grid(index: SourceIndex, grid: GridSettings) -> tuple[int, ...]:
 def open_run(plan: Plan) -> OpenedRun:
     """Take the run folder: a new one, or an earlier run's if it matches.
 
-    Raises OutputError if it is held by another process, holds a run that differs (saying in what), is
-    damaged, or can't be made.
+    Raises OutputError if it is held by another process, holds a run that differs (saying in what), or can't
+    be made; FinishedAlready if the earlier run only has to be tidied away, and was.
     """
-    if plan.resumes:
-        return _reopen(plan)
+    opened = _reopen(plan) if plan.resumes else None
+    return _create(plan) if opened is None else opened
+
+
+def _create(plan: Plan) -> OpenedRun:
     folder = RunFolder.create(plan.folder_path)
     try:
+        folder.guard(plan.request.output)
         folder.require_free(_ROOM_BYTES_MIN)
-        save_index(plan.index, folder.index)
+        _save_index(plan, folder)
         journal = Journal.create(folder.journal)
     except BaseException:
         folder.remove()
         raise
-    return OpenedRun(plan=plan, folder=folder, journal=journal, books=Books(), last_at=0.0, history=0)
+    damage = "the journal was gone" if Store(folder.store).scan() else ""
+    return OpenedRun(
+        plan=plan, folder=folder, journal=journal, books=Books(), last_at=0.0, history=0, damage=damage
+    )
 
 
-def _reopen(plan: Plan) -> OpenedRun:
+def _reopen(plan: Plan) -> OpenedRun | None:
+    """The run in the folder; None if that was over and its folder is removed: a new one may begin."""
     folder = RunFolder.open(plan.folder_path)
     try:
-        folder.require_free(_ROOM_BYTES_MIN)
-        journal = Journal.open(folder.journal)
+        folder.guard(plan.request.output)
+        taken = take_journal(folder)
+        history = taken.history
         try:
-            books, first, last = _fold(journal)
-            if first is not None and last is not None:
-                _check_unfinished(plan, last.event)
-                _check_same(plan, first.event)
-            save_index(plan.index, folder.index)
+            if isinstance(history.last, ev.RunFinished) and history.last.exit_code == 0:
+                taken.journal.close()
+                _tidy(plan, folder, history.last, taken.opened)
+                return None
+            if history.records or (taken.damage and taken.opened is not None):
+                _check_same(plan, taken.opened)
+            placed = _placed(plan, history.verified)
+            folder.require_free(_ROOM_BYTES_MIN)
+            _save_index(plan, folder)
         except BaseException:
-            journal.close()
+            taken.journal.close()
             raise
     except BaseException:
         folder.close()
         raise
-    opened = first.event if first is not None else None
     return OpenedRun(
         plan=plan,
         folder=folder,
-        journal=journal,
-        books=books,
-        last_at=last.at if last is not None else 0.0,
-        history=journal.last_seq + 1,
-        run_id=opened.run_id if isinstance(opened, ev.RunOpened) else "",
+        journal=taken.journal,
+        books=history.books,
+        last_at=history.last_at,
+        history=history.records,
+        run_id=taken.opened.run_id if taken.opened is not None else "",
+        damage=taken.damage,
+        placed=placed,
     )
 
 
-def _fold(journal: Journal) -> tuple[Books, ev.Record | None, ev.Record | None]:
-    """The books that the records make, the first record and the last one. Raises JournalDamaged."""
-    books = Books()
-    first: ev.Record | None = None
-    last: ev.Record | None = None
-    for record in journal.records():
-        first = first or record
-        last = record
-        books.apply(record.at, _shared(record.event))
-    return books, first, last
+def _save_index(plan: Plan, folder: RunFolder) -> None:
+    try:
+        save_index(plan.index, folder.index)
+    except OSError as error:
+        raise OutputError(f"{printable(folder.index)} can't be written: {reason(error)}") from error
 
 
-def _shared(event: ev.AnyEvent) -> ev.AnyEvent:
-    """A credit with names that are the same object in all credits: the books keep one for every part."""
-    if not isinstance(event, ev.PartCredited):
-        return event
-    return msgspec.structs.replace(event, worker=intern(event.worker), token=intern(event.token))
-
-
-def _check_unfinished(plan: Plan, last: ev.AnyEvent) -> None:
-    """Raises OutputError for a run that is over and was kept."""
-    if isinstance(last, ev.RunFinished) and last.exit_code == 0:
+def _tidy(plan: Plan, folder: RunFolder, last: ev.RunFinished, opened: ev.RunOpened | None) -> None:
+    """Remove what is left of a run that is over. Raises OutputError if its folder was to be kept,
+    FinishedAlready if it is the run that is asked for."""
+    if last.kept:
         raise OutputError(
             f"{printable(plan.folder_path)} is the kept folder of a finished run; remove or rename it"
         )
+    request = plan.request
+    finish(folder, opened.run_id if opened is not None else "unknown", keep=False)
+    asked_for = opened is not None and opened.settings_hash == plan.settings_hash
+    if request.resume_only or (asked_for and request.output.exists() and not request.overwrite):
+        raise FinishedAlready(f"{printable(request.output)} is done; what was left of its run is removed")
+    check_free(request.output, request.overwrite)
 
 
-def _check_same(plan: Plan, opened: ev.AnyEvent) -> None:
+def _placed(plan: Plan, verified: ev.OutputVerified | None) -> ev.OutputVerified | None:
+    """The run's own output, if that may be what has the output's name by now: the run was cut off just then.
+    Raises OutputError for another file that may not be replaced."""
+    output = plan.request.output
+    if verified is not None and output.is_file() and output.stat().st_size == verified.output_bytes:
+        return verified
+    check_free(output, plan.request.overwrite)
+    return None
+
+
+def _check_same(plan: Plan, opened: ev.AnyEvent | None) -> None:
     """A run goes on only with the same input, encoding settings and build. Raises OutputError."""
     name = printable(plan.folder_path)
     if not isinstance(opened, ev.RunOpened):
@@ -265,31 +291,47 @@ def _shown(value: object) -> str:
 
 
 def request_of(run: Path) -> JobRequest:
-    """The request of the run in that folder, from its journal, to resume it as it was.
+    """The request of the run in that folder, to resume it as it was: from its journal, or from its note if
+    the journal is damaged or gone.
 
     Raises OutputError if there is none or it is held by another process.
     """
     with RunFolder.open(run) as folder:
-        if not folder.journal.exists():
+        if not holds_run(run):
             raise OutputError(f"{printable(run)} holds no run; start it with render")
-        journal = Journal.open(folder.journal)
         try:
-            opened: ev.AnyEvent | None = None
-            options: ev.RelayOptions | None = None
-            for record in journal.records():
-                event = record.event
-                opened = opened or event
-                if isinstance(event, ev.RunOpened | ev.OptionsChanged):
-                    options = event.options
-        finally:
-            journal.close()
-    if not isinstance(opened, ev.RunOpened) or options is None:
+            opened, options = _begun_with(folder)
+        except JournalDamaged as error:
+            opened, options = noted_run(folder), None
+            if opened is None:
+                raise OutputError(
+                    f"{error}, and what the run was begun with is lost, too; give the same render command "
+                    "again: parts that are finished are kept"
+                ) from error
+    if opened is None:
         raise OutputError(f"{printable(run)} recorded nothing yet; start it with render")
     return JobRequest(
         source=Path(opened.input),
         output=Path(opened.output),
         settings=msgspec.json.decode(opened.settings, type=JobSettings),
-        options=options,
+        options=options or opened.options,
         fleet=tuple(msgspec.json.decode(profile, type=WorkerProfile) for profile in opened.fleet),
         resume_only=True,
     )
+
+
+def _begun_with(folder: RunFolder) -> tuple[ev.RunOpened | None, ev.RelayOptions | None]:
+    """From the journal: how the run was begun, and its options by now. Raises JournalDamaged."""
+    journal = Journal.open(folder.journal)
+    try:
+        opened: ev.RunOpened | None = None
+        options: ev.RelayOptions | None = None
+        for record in journal.records():
+            event = record.event
+            if isinstance(event, ev.RunOpened):
+                opened = opened or event
+            if isinstance(event, ev.RunOpened | ev.OptionsChanged):
+                options = event.options
+    finally:
+        journal.close()
+    return (opened or noted_run(folder)), options

@@ -27,13 +27,14 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Iterator, Sequence
-from multiprocessing import connection, forkserver, resource_tracker
+from multiprocessing import connection, forkserver, resource_tracker, util
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import psutil
 
 from farm.engines.reaper import Reaper
+from farm.scratch import Scratch, socket_root
 
 #: Imported once by the fork server, by name: never in this process.
 PRELOAD = ("av", "numpy", "farm.media.render", "farm.worker.main")
@@ -63,6 +64,7 @@ def prepare(preload: Sequence[str] = PRELOAD) -> None:
     """Start the fork server if it is not running. Call before a Textual app starts; costs the caller a few
     milliseconds, since the server imports ``preload`` by itself. Callable from any thread."""
     with _lock, _real_stderr():
+        _keep_address_in_scratch()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
         try:
             resource_tracker.ensure_running()  # ends with SIGINT and SIGTERM unblocked, so it comes first
@@ -75,6 +77,16 @@ def prepare(preload: Sequence[str] = PRELOAD) -> None:
                 _reaper.watch(pid)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _keep_address_in_scratch() -> None:
+    """Have the server's socket in a folder of ours: of a killed process multiprocessing's own stays for
+    ever, ours goes with the next start."""
+    config = multiprocessing.current_process()._config  # type: ignore[attr-defined]
+    if config.get("tempdir") is None:
+        scratch = Scratch(socket_root())
+        config["tempdir"] = str(scratch.path)
+        util.Finalize(None, scratch.remove, exitpriority=-100)
 
 
 def start_child(
@@ -212,6 +224,10 @@ def _enter(target: str, args: tuple[object, ...], log: Path) -> None:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SHIELDED)
     threading.Thread(target=_end_with_parent, name="parent watch", daemon=True).start()
+    if "UNEVEN_CRASHTEST" in os.environ:
+        from farm.crashtest.probe import install_if_asked
+
+        install_if_asked(multiprocessing.current_process().name)
     resolve(target)(*args)
 
 

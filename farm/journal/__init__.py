@@ -1,6 +1,6 @@
 """The durable event log of a run: SQLite while the run lives, a recording once it is over."""
 
-from farm.journal.journal import Journal, JournalBusy, JournalDamaged
+from farm.journal.journal import Journal, JournalBusy, JournalDamaged, JournalNewer
 from farm.journal.recording import RunCatalogue, RunEntry, read_recording, write_recording
 from farm.journal.writer import JournalWriter
 
@@ -8,6 +8,7 @@ __all__ = [
     "Journal",
     "JournalBusy",
     "JournalDamaged",
+    "JournalNewer",
     "JournalWriter",
     "RunCatalogue",
     "RunEntry",

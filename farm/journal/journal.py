@@ -29,6 +29,8 @@ from farm.paths import printable, reason, sync_file, sync_name
 
 APPLICATION_ID = 0x756E6576  # "unev"
 JOURNAL_VERSION = 1
+#: No version to come is greater: a number beyond it is damage.
+_VERSION_MAX = 999
 
 _SCHEMA = f"""
 BEGIN;
@@ -48,7 +50,11 @@ _SIBLINGS = ("-wal", "-shm", "-journal", ".new", ".new-journal")
 
 
 class JournalDamaged(OutputError):
-    """The file is no journal, is damaged, or was made by a newer version."""
+    """The file is missing, no journal, or damaged."""
+
+
+class JournalNewer(OutputError):
+    """The journal was made by a newer version."""
 
 
 class JournalBusy(OutputError):
@@ -96,7 +102,7 @@ class Journal:
     def open(cls, path: Path, *, wall_time: Callable[[], str] = utc_now) -> Journal:
         """An existing journal, held until it is closed.
 
-        Raises JournalDamaged, JournalBusy, or OutputError if it can't be read or written here.
+        Raises JournalDamaged, JournalNewer, JournalBusy, or OutputError if it can't be read or written here.
         """
         if not os.path.isfile(path):  # noqa: PTH113 - no error for an unreadable folder; SQLite would make a file
             raise JournalDamaged(f"there is no journal {printable(path)}; the run can't be taken up from it")
@@ -177,18 +183,21 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> int:
     if ask("PRAGMA application_id") != APPLICATION_ID:
         raise JournalDamaged(f"{printable(path)} is not a journal of uneven, or its beginning is damaged")
     version = ask("PRAGMA user_version")
-    if version != JOURNAL_VERSION:
-        raise JournalDamaged(
+    if isinstance(version, int) and JOURNAL_VERSION < version <= _VERSION_MAX:
+        raise JournalNewer(
             f"the journal {printable(path)} has version {version} and this uneven reads {JOURNAL_VERSION}; "
             "use the uneven that made it"
         )
+    if version != JOURNAL_VERSION:
+        raise _damaged(path, f"it says to be of version {version}, which there never was")
     if ask("PRAGMA journal_mode = WAL") != "wal":
         raise OutputError(f"the journal {printable(path)} can't be used on this file system; use --temp")
     connection.execute("PRAGMA synchronous = FULL")
     last = ask("SELECT max(seq) FROM records")
     if last is None:
         return -1
-    assert isinstance(last, int)
+    if not isinstance(last, int):
+        raise _damaged(path, f"its last record is number {last!r}")
     return last
 
 
@@ -226,6 +235,8 @@ def _explanation(path: Path, error: sqlite3.Error) -> UnevenError:
             )
         case sqlite3.SQLITE_FULL:
             why = "the disk is full; make room and resume the run"
+        case sqlite3.SQLITE_READONLY if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
+            return _damaged(path, str(error))  # a number in its head says that it may not be written
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_CANTOPEN:
             why = f"permission denied, or the folder is gone ({error})"
         case sqlite3.SQLITE_IOERR if code != sqlite3.SQLITE_IOERR_SHORT_READ:

@@ -33,8 +33,16 @@ from farm.events import (
     decode_record,
     encode_record,
 )
-from farm.folder import JOURNAL_NAME
-from farm.paths import FOLDER_SUFFIX, atomic_file, check_name, printable, reason, run_folder_path
+from farm.folder import holds_run
+from farm.paths import (
+    FOLDER_SUFFIX,
+    atomic_file,
+    check_name,
+    printable,
+    reason,
+    run_folder_path,
+    temporary_name,
+)
 
 RECORDING_SUFFIX = ".jsonl.gz"
 STATE_VARIABLE = "UNEVEN_STATE_DIR"
@@ -195,11 +203,20 @@ class RunCatalogue:
             if any(path and os.path.realpath(path) == wanted for path in (entry.output, entry.folder)):
                 return entry
         for folder in (Path(wanted), run_folder_path(Path(wanted))):
-            if (folder / JOURNAL_NAME).is_file():
+            if holds_run(folder):
                 return RunEntry(output=str(folder).removesuffix(FOLDER_SUFFIX), folder=str(folder))
         raise UsageError(
             f"there is no run {shorten(name)}; give a run's id, its output, its run folder, or 'last'"
         )
+
+    def forget(self, run_id: str) -> None:
+        """Remove a run's recording and its entry; what is gone already is fine. Raises OutputError."""
+        for path in (self.recording_path(run_id), self._entry_path(run_id)):
+            try:
+                path.unlink(missing_ok=True)
+                temporary_name(path).unlink(missing_ok=True)
+            except OSError as error:
+                raise OutputError(f"{printable(path)} can't be removed: {reason(error)}") from error
 
     def _entry_path(self, run_id: str) -> Path:
         return self.folder / (_checked(run_id) + _ENTRY_SUFFIX)

@@ -14,8 +14,17 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from farm.messages import AnyAnswer, BlockStored, Deliver, Delivered, Ended, NotClaimant
+from farm.messages import (
+    DISK_FULL,
+    AnyAnswer,
+    BlockStored,
+    Deliver,
+    Delivered,
+    Ended,
+    NotClaimant,
+)
 from farm.parts import PartFacts
+from farm.paths import is_full
 from farm.store import part_file_name
 from farm.worker.blocks import BlockSender
 from farm.worker.channel import Channel, ChannelClosed
@@ -96,9 +105,8 @@ class Deliveries:
                 return
             except OSError as error:
                 header = rendered.facts.header
-                self._failure = Failure(
-                    header.part, "error", f"the part can't be put into the store: {error}"
-                )
+                kind = DISK_FULL if is_full(error) else "error"
+                self._failure = Failure(header.part, kind, f"the part can't be put into the store: {error}")
                 self._log.line(f"part {header.part}: {self._failure.message}")
             finally:
                 with self._orders.changed:

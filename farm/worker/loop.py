@@ -28,6 +28,7 @@ from typing import Protocol
 from farm.clock import Clock
 from farm.frames import PartGrid
 from farm.messages import (
+    DISK_FULL,
     AnyAnswer,
     AnyRequest,
     Claim,
@@ -43,6 +44,7 @@ from farm.messages import (
     Welcome,
 )
 from farm.parts import PartFacts
+from farm.paths import is_full
 from farm.store import part_file_name
 from farm.worker.blocks import BlockSender
 from farm.worker.channel import Channel, ChannelClosed
@@ -370,4 +372,5 @@ class _PartProgress:
 
 def _failure(part: int, error: Exception) -> Failure:
     kind = "out of memory" if isinstance(error, MemoryError) else str(getattr(error, "kind", "error"))
+    kind = DISK_FULL if is_full(error) else kind
     return Failure(part, kind, str(getattr(error, "message", error)) or type(error).__name__)

@@ -11,7 +11,7 @@ import pytest
 
 from farm.errors import ExitCode, OutputError
 from farm.events import LoopStalled, Record
-from farm.journal import Journal, JournalBusy, JournalDamaged
+from farm.journal import Journal, JournalBusy, JournalDamaged, JournalNewer
 from tests.journal.helpers import AWKWARD_NAMES, credited, credits, python, run_records
 
 
@@ -270,7 +270,7 @@ def test_a_newer_version_is_named(path: Path) -> None:
     database = sqlite3.connect(path)
     database.execute("PRAGMA user_version = 2")
     database.close()
-    with pytest.raises(JournalDamaged, match="version 2 and this uneven reads 1"):
+    with pytest.raises(JournalNewer, match="version 2 and this uneven reads 1"):
         Journal.open(path)
 
 
