@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import eq
 from typing import NoReturn
 
 import msgspec
@@ -58,9 +59,9 @@ class PartGrid:
         self.cuts: tuple[int, ...] = tuple(cuts)
         self.frames = self.cuts[-1]
         self.parts = len(self.cuts) - 1
-        step = self.cuts[1]
-        regular = self.cuts[:-1] == tuple(range(0, self.frames, step))
-        self._step = step if regular else 0  # frames of each part but the last; 0: they differ
+        steps = range(0, self.frames, self.cuts[1])
+        regular = len(steps) == self.parts and all(map(eq, self.cuts, steps))
+        self._step = steps.step if regular else 0  # frames of each part but the last; 0: they differ
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PartGrid) and other.cuts == self.cuts

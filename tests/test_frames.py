@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 from farm.errors import IdError
 from farm.frames import ClaimToken, FrameRange, PartGrid, chunk_id, parse_chunk_id, parse_token
 
-sizes = st.lists(st.integers(1, 30), min_size=1, max_size=30)
+#: parts that differ, and parts of one size but for the last
+sizes = st.lists(st.integers(1, 30), min_size=1, max_size=30) | st.tuples(
+    st.integers(1, 9), st.integers(0, 9), st.integers(1, 10)
+).map(lambda regular: [regular[0]] * regular[1] + [regular[2]])
 
 
 def grid_of(parts: list[int]) -> PartGrid:
