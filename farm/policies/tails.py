@@ -64,7 +64,9 @@ def split(worker: str, situation: Situation) -> Split | Duplicate | None:
         eta = s.eta(claim)
         cut = _split_point(claim, surplus, worker, rate, s)
         if cut is not None:
-            return Split(claim, cut, f"{claim.worker} alone would outlast the others by {eta - s.finish:.1f} s")
+            return Split(
+                claim, cut, f"{claim.worker} alone would outlast the others by {eta - s.finish:.1f} s"
+            )
         if claim.holders < s.hold and claim.chunk not in mine and _copy_pays(claim, worker, rate, s):
             return Duplicate(claim, f"a copy of c{claim.chunk} is expected sooner than {claim.worker}'s")
     return None

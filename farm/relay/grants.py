@@ -158,7 +158,8 @@ def _idle(books: Books) -> tuple[str, ...]:
 
 
 def _busy(books: Books) -> tuple[Busy, ...]:
-    active, ahead = [], []
+    active: list[Busy] = []
+    ahead: list[Busy] = []
     for chunk in books.chunks.values():
         holders = len(chunk.claims)
         for claim in chunk.claims.values():
