@@ -12,7 +12,7 @@ from __future__ import annotations
 from farm import events as ev
 from farm.policies.base import Policy
 from farm.policies.registry import TailRule
-from farm.relay.grants import anything_to_give, try_grant
+from farm.relay.grants import anything_to_give, may_take, try_grant
 from farm.relay.turn import Turn
 
 #: Events after which a parked worker can't be better off than before.
@@ -46,7 +46,7 @@ class Waking:
             granted = try_grant(turn, worker, policy, tail)
             if granted is not None:
                 turn.push(worker, granted)
-            else:
+            elif may_take(turn, worker):
                 refused += 1
 
     def _may_give(self, turn: Turn, tail: TailRule, time_passed: bool) -> bool:

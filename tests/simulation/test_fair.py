@@ -88,7 +88,7 @@ def one(schedule: Schedule, fleet: str, condition: str, seed: int = 1, part: int
 
 
 def test_long_parts_go_to_who_ends_them_first_in_few_claims() -> None:
-    """100 parts for 16 workers: with sizes rounded to whole parts one slow worker had the last one (1.247)."""
+    """100 parts for 16 workers: sizes rounded to whole parts left the last one to a slow worker (1.247)."""
     result = run_cell(one(AHEAD, "M16", "base", part=48))
     assert result.ratio <= 1.12
     assert result.claims <= 3 * 16
