@@ -3,9 +3,9 @@
 An idle worker gets what it can do until the common finishing time T (situation.py), if its speed is known;
 a part of that (``first``) while it is not, since a wrong guess can only be mended by splitting. No chunk is
 longer than ``cap`` seconds of its worker's time, so that a speed that drops is noticed; one that turns out
-longer is trimmed. Where few parts are left that they are whole matters more than T: each goes to who would end
-it first, and a worker that would end none of them first had better wait. What is left at the end is shared by
-the tail rule ``split``.
+longer is trimmed. Where few parts are left, that they are whole matters more than T: each goes to who would
+end it first, and a worker that would end none of them first had better wait. What is left at the end is
+shared by the tail rule ``split``.
 
 Source: this project (docs/scheduling.md has measurements). Kin: factoring, which also sizes by measured
 speed, but batch by batch and without a common finishing time.

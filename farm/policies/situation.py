@@ -1,8 +1,8 @@
 """What is going on, as far as a decision needs to know it: who is idle, who is busy, how fast each is.
 
-Made by the relay from its books when a policy or a tail rule asks for it. What it tells is worked out once, in a
-pass over the live claims, when first asked for; so simple policies never pay for it, and a decision about one
-more worker on the same situation costs next to nothing.
+Made by the relay from its books when a policy or a tail rule asks for it. What it tells is worked out once,
+in a pass over the live claims, when it is first asked for: simple policies never pay for it, and a decision
+about one more worker on the same situation costs next to nothing.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ class Situation:
 
     @cached_property
     def parts_finish(self) -> float:
-        """As ``finish``, for what is open and in whole parts: when the last of them would be done if each went
+        """As ``finish``, for what is open, in whole parts: when the last of them would be done if each went
         to who would end it first."""
         ends = []
         for worker in (*self.idle, *self.done_at):

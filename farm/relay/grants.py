@@ -105,6 +105,12 @@ def anything_to_give(books: Books, tail: TailRule) -> bool:
     return books.open.frames > 0 or bool(books.ahead) or _tail_open(books, tail)
 
 
+def may_take(turn: Turn, worker: str) -> bool:
+    """Whether what is open, if anything is, is not all left to others."""
+    books = turn.books
+    return not (books.troubled and books.open.frames) or _open_range(turn, worker) is not None
+
+
 def trim_claims(turn: Turn, tokens: Iterable[str], policy: Policy) -> None:
     """Shorten claims that a report shows to be far too long for their worker; the rest is open again."""
     books = turn.books
@@ -158,7 +164,8 @@ def _idle(books: Books) -> tuple[str, ...]:
 
 
 def _busy(books: Books) -> tuple[Busy, ...]:
-    active, ahead = [], []
+    active: list[Busy] = []
+    ahead: list[Busy] = []
     for chunk in books.chunks.values():
         holders = len(chunk.claims)
         for claim in chunk.claims.values():
@@ -369,7 +376,7 @@ def _why_nothing(turn: Turn, worker: str) -> str:
     if books.workers[worker].blocked_until is not None:
         return "blocked after failures in a row"
     if _open_range(turn, worker) is not None:
-        return "the others are expected to be done with what is open before it would be"
+        return "others are expected to be done with what is open before this worker would be"
     if books.open.frames:
         later = ", or is tried again after a while" if books.retry_at else ""
         return f"what is open is left to workers that have not failed it{later}"

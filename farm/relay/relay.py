@@ -30,29 +30,13 @@ from farm.relay import endings
 from farm.relay.books import OPEN, SET_ASIDE, Books
 from farm.relay.credits import deliver
 from farm.relay.deliveries import offer, take_block
-from farm.relay.grants import anything_to_give, grant, grant_ahead, trim_claims, try_grant
+from farm.relay.grants import grant, grant_ahead, trim_claims
 from farm.relay.identity import live_claim, own_claim, refuse
 from farm.relay.ledger import ClaimRecord, WorkerRecord
 from farm.relay.repeats import Answers, numbered
 from farm.relay.turn import Outcome, Turn
+from farm.relay.waking import Waking, anything_happened
 from farm.relay.watch import check_leases, check_progress
-
-#: Events after which a parked worker can't be better off than before.
-_QUIET = frozenset(
-    (
-        ev.LeaseRenewed,
-        ev.BlockStored,
-        ev.ClaimRefused,
-        ev.MessageRefused,
-        ev.WorkerParked,
-        ev.PartSuperseded,
-    )
-)
-#: Events that open no work. With a rule that splits they may change what is expected of whom.
-_REPORTS = _QUIET | {ev.PartCredited, ev.ClaimGranted}
-#: Seconds between two looks at what is expected, for each live claim: a look takes a few microseconds of each,
-#: so all looks together take a few per cent of the relay's time, however large the fleet.
-_LOOK_SECONDS = 0.0002
 
 
 class Relay:
@@ -68,7 +52,7 @@ class Relay:
         self.books = books
         self._answers: dict[str, Answers] = {}
         self._ticked_at = 0.0
-        self._looked_at = 0.0
+        self._waking = Waking()
         self._read_options(options or books.options)
 
     @property
@@ -395,16 +379,11 @@ class Relay:
     def _finish(self, turn: Turn, answer: msg.AnyAnswer | None = None, time_passed: bool = False) -> Outcome:
         """What follows from a turn, whatever it was: parts set aside, parked workers woken, the end."""
         books = self.books
-        told = False
-        for event in turn.events:
-            if type(event) not in _QUIET:
-                told = True
-                break
-        stirred = told or time_passed
+        stirred = time_passed or anything_happened(turn)
         if stirred and books.troubled:
             endings.set_aside_exhausted(turn)
-        if books.parked and self._may_wake(turn, told, time_passed):
-            self._wake_parked(turn)
+        if books.parked:
+            self._waking.wake_parked(turn, self._policy, self._tail, time_passed=time_passed)
         if stirred and not books.chunks and not books.work_left:
             self._finish_work(turn)
         return Outcome(answer, tuple(turn.pushes), tuple(turn.events))
@@ -425,38 +404,6 @@ class Relay:
             )
         )
         self._dismiss_parked(turn, "all work is done")
-
-    def _may_wake(self, turn: Turn, told: bool, time_passed: bool) -> bool:
-        """Whether a parked worker might get something that it did not get before. With a rule that splits,
-        any report may change that; a tick makes up for those that aren't looked at."""
-        books = self.books
-        if self._tail.kind != "split":
-            return told or time_passed
-        if not time_passed and all(type(event) in _REPORTS for event in turn.events):
-            due = turn.now - self._looked_at >= _LOOK_SECONDS * len(books.leases)
-            if not turn.events or not due:
-                return False
-        self._looked_at = turn.now
-        return True
-
-    def _wake_parked(self, turn: Turn, at_most: int = 8) -> None:
-        """Give parked workers what there is: in the order they were parked, or, with a rule that splits, the
-        fastest first. After ``at_most`` that could be given nothing the others are left alone until the next
-        event."""
-        books = self.books
-        parked = list(books.parked)
-        if self._tail.kind == "split":
-            speeds = books.speeds
-            parked.sort(key=lambda name: -(speeds.of(name).rate or 0.0))
-        refused = 0
-        for worker in parked:
-            if refused >= at_most or not anything_to_give(books, self._tail):
-                return
-            granted = try_grant(turn, worker, self._policy, self._tail)
-            if granted is not None:
-                turn.push(worker, granted)
-            else:
-                refused += 1
 
     def next_deadline(self) -> float | None:
         """The lease time at which a tick may change something, if nothing else happens before; for engines
