@@ -236,7 +236,8 @@ def table_row(label: str, scenario: Scenario, there: Figures, runs: Sequence[Fig
 
 def head_row() -> str:
     counts = "".join(f"{name.replace('_frames', ''):>14}" for name in COUNTED)
-    return f"{'live / simulated':24}{'live':>9}{'simul.':>9}{'differs':>9}{'all live':>14}{counts}{'load':>6}{'pace':>7}"
+    times = f"{'live / simulated':24}{'live':>9}{'simul.':>9}{'differs':>9}{'all live':>14}"
+    return f"{times}{counts}{'load':>6}{'pace':>7}"
 
 
 def main() -> None:
