@@ -8,7 +8,8 @@ grid, policy, tail, heartbeats and leases. All are scaled by one factor k (speed
 the simulated run about 30 s long. Two cases stall a fastest worker: live by SIGSTOP, simulated as a silence.
 
 Of several repeats the one with the median finishing time is shown, and the range of them all; the load is
-that of the machine while it ran, for a busy one makes workers late. What may differ, and why, is in
+that of the machine while it ran, and the pace that of the worker that kept its speed worst: below 99 % the
+machine was too busy for the fleet, and the row tells of the machine. What else may differ, and why, is in
 docs/scheduling.md ("Live against simulated").
 """
 
@@ -100,7 +101,7 @@ class Figures:
     refusals: int
     wasted_frames: int
     load: float = 0.0  #: of the machine during the last minute
-    slower: bool = False  #: the machine could not keep up with the fleet
+    pace: float = 1.0  #: of the worker that kept its speed worst: measured / asked for
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -179,8 +180,8 @@ def live(scenario: Scenario, clip: Path, folder: Path, record: Path | None = Non
     if process.returncode:
         raise SystemExit((folder / "errors.log").read_text())
     told = msgspec.json.decode(last)["summary"]
-    load = os.getloadavg()[0]
-    return _figures(told, told["finishing_seconds"], load=load, slower=told["machine_was_slower"])
+    paces = [worker["fps"] / worker["fps_cap"] for worker in told["workers"] if worker["fps"]]
+    return _figures(told, told["finishing_seconds"], load=os.getloadavg()[0], pace=min(paces))
 
 
 def _recorded(lines: Iterable[bytes], record: Path) -> Iterable[bytes]:
@@ -227,16 +228,16 @@ def table_row(label: str, scenario: Scenario, there: Figures, runs: Sequence[Fig
     seconds = sorted(run.seconds for run in runs)
     pairs = "".join(f"{f'{a} / {b}':>14}" for a, b in zip(here.counts, there.counts, strict=True))
     spread = f"{seconds[0]:.2f}-{seconds[-1]:.2f}"
-    slower = "  machine slower" if here.slower else ""
     return (
         f"{label:24}{here.seconds:9.2f}{there.seconds:9.2f}{here.seconds / there.seconds - 1:+9.2%}"
-        f"{spread:>14}{pairs}{here.load:6.1f}{slower}"
+        f"{spread:>14}{pairs}{here.load:6.1f}{here.pace:7.1%}"
     )
 
 
 def head_row() -> str:
     counts = "".join(f"{name.replace('_frames', ''):>14}" for name in COUNTED)
-    return f"{'live / simulated':24}{'live':>9}{'simul.':>9}{'differs':>9}{'all live':>14}{counts}{'load':>6}"
+    times = f"{'live / simulated':24}{'live':>9}{'simul.':>9}{'differs':>9}{'all live':>14}"
+    return f"{times}{counts}{'load':>6}{'pace':>7}"
 
 
 def main() -> None:
