@@ -217,8 +217,8 @@ class DeliveryDesk:
         token, part = request.token, request.part
         assert token is not None and part is not None
         stored = self._staging.stored(part, token)
-        if stored.complete:
-            final = await asyncio.to_thread(self._staging.finish, part, token)
+        final = await asyncio.to_thread(self._staging.finish, part, token) if stored.complete else None
+        if final is not None:
             try:
                 return await self._accept(msgspec.structs.replace(request, file=final.name))
             except PartError:

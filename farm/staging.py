@@ -10,7 +10,8 @@ Rules of this file:
   that is over has left is taken over, by rename, by the next one that brings the very same bytes;
 - blocks come in order: what is stored is always the first ``done`` of them.
 
-All functions block; call them off the event loop. They may be called from several threads.
+All functions block; call them off the event loop. They may be called from several threads; what makes, moves
+or removes the files of a part waits for its turn (``_turn``).
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ class Staging:
         self._lock = threading.Lock()  # of what follows
         self._growing: dict[str, tuple[Whole, int]] = {}  # by file name: what it will be, blocks done
         self._files: dict[int, set[str]] | None = None  # names in the folder, by part
+        self._turns: dict[int, threading.Lock] = {}
 
     def begin(self, part: int, token: str, whole: Whole, is_over: Callable[[str], bool]) -> Stored:
         """Begin a part under a claim, or go on with it; what is there already is compared with its record.
@@ -76,7 +78,7 @@ class Staging:
         ``is_over`` tells whether a claim is, so that what it left may be taken over.
         """
         name = part_file_name(part, token)
-        with self._reporting():
+        with self._turn(part), self._reporting():
             self._make_folder()
             done, found = max(self._usable(part, name, whole, is_over), default=(0, name))
             self._take_over(found, name, whole, done)
@@ -116,24 +118,30 @@ class Staging:
             growing = self._growing.get(part_file_name(part, token))
         return NOTHING if growing is None else _stored(*growing)
 
-    def finish(self, part: int, token: str) -> Path:
-        """Hand over a part whose blocks are all there: it leaves for the store, under its own name."""
+    def finish(self, part: int, token: str) -> Path | None:
+        """Hand over a part whose blocks are all there: it leaves for the store, under its own name. None: not
+        all are there (any more)."""
         name = part_file_name(part, token)
         final = self.folder.parent / name
-        with self._reporting():
+        with self._turn(part), self._reporting():
+            if not self.stored(part, token).complete:
+                return None
             (self.folder / name).replace(final)
             self._record(name).unlink(missing_ok=True)
-        self._forget(name)
+            self._forget(name)
         return final
 
     def discard(self, part: int, keep: Callable[[str], bool] = lambda token: False) -> None:
         """Remove what there is of a part, but for the claims that ``keep`` names."""
-        with self._lock:
-            names = sorted(self._known(part))
-        for name in names:
-            file = parse_part_file_name(name)
-            if file is None or not keep(str(file.token)):
-                self._remove(name)
+        with self._turn(part), self._reporting():
+            with self._lock:
+                names = sorted(self._known(part))
+            for name in names:
+                file = parse_part_file_name(name)
+                if file is None or not keep(str(file.token)):
+                    (self.folder / name).unlink(missing_ok=True)
+                    self._record(name).unlink(missing_ok=True)
+                    self._forget(name)
 
     def holds(self, part: int) -> bool:
         """Whether there may be anything of a part. Doesn't look at the disk, and so doesn't know at first."""
@@ -196,11 +204,9 @@ class Staging:
             self._record(old).unlink(missing_ok=True)
             self._forget(old)
 
-    def _remove(self, name: str) -> None:
-        with self._reporting():
-            (self.folder / name).unlink(missing_ok=True)
-            self._record(name).unlink(missing_ok=True)
-        self._forget(name)
+    def _turn(self, part: int) -> threading.Lock:
+        with self._lock:
+            return self._turns.setdefault(part, threading.Lock())
 
     def _forget(self, name: str) -> None:
         with self._lock:

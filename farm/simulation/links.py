@@ -108,7 +108,8 @@ class LinkedDeliveries(Deliveries):
         elif self._done < self._blocks(part):
             self._carry(part)
         else:
-            self._line.send(msgspec.structs.replace(part.deliver(), blocks=self._done))
+            size_bytes = self._size(part)
+            self._line.send(msgspec.structs.replace(part.deliver(), blocks=self._done, size_bytes=size_bytes))
 
     def answered(self) -> None:
         if self._part is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -193,3 +194,40 @@ def test_a_disk_that_refuses_is_named(tmp_path: Path) -> None:
     (tmp_path / "incoming").write_text("in the way")
     with pytest.raises(OutputError, match=r"the store's .*incoming can't be used"):
         Staging(tmp_path).begin(7, T1, WHOLE, live)
+
+
+def test_a_part_that_was_taken_away_is_not_handed_over(tmp_path: Path) -> None:
+    """Its claim lapsed, and the part was credited to another, between its last block and now."""
+    staging = filled(tmp_path, WHOLE.blocks)
+    staging.discard(7)
+    assert staging.finish(7, T1) is None
+    assert filled(tmp_path, WHOLE.blocks - 1, T2).finish(7, T2) is None
+
+
+def test_many_claims_on_one_part_at_once(tmp_path: Path) -> None:
+    """Each takes over from whoever is over, while parts are discarded: the disk is never in the way."""
+    staging = Staging(tmp_path)
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for attempt in range(1, 11):
+                token = f"c{number}#{attempt}@e1"
+                staging.begin(7, token, WHOLE, over)
+                for index in range(WHOLE.blocks):
+                    put(staging, index, token)
+                if attempt % 5 == 0:
+                    staging.finish(7, token)
+                if attempt % 7 == 0:
+                    staging.discard(7)
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    for path in tmp_path.glob("*.part"):
+        assert path.read_bytes() == DATA

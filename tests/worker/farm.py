@@ -82,7 +82,7 @@ class ThreadEngine:
     def stall(self, worker: str, stalled: bool) -> None: ...
 
     async def kill(self, worker: str) -> None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, KeyError):
             self._socks[worker].shutdown(socket.SHUT_RDWR)
 
     async def stop(self, grace_seconds: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 import threading
 import time
 from pathlib import Path
@@ -20,6 +21,7 @@ from .farm import Farm
 from .harness import PATIENCE_SECONDS, RenderTrouble, rig, write_part
 
 BLOCKS = 127
+SEEDS = [pytest.param(seed, marks=[pytest.mark.slow] if seed >= 4 else []) for seed in range(40)]
 
 
 def broken(data: bytes) -> bytes:
@@ -159,6 +161,46 @@ def test_the_relay_tells_how_much_of_a_part_is_there(tmp_path: Path) -> None:
     stored = farm.events(ev.BlockStored)
     assert [(event.done, event.of) for event in stored] == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert stored[-1].size_bytes == farm.events(ev.PartCredited)[0].size_bytes
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whatever_breaks_no_part_is_rendered_twice(tmp_path: Path, seed: int) -> None:
+    """At random blocks the link breaks, a block comes damaged or late, or worker or relay are killed; the run
+    is taken up again until it is done. One worker, or two of which each has the other's spool at a resume."""
+    rng = random.Random(seed)
+    farm = Farm(tmp_path, parts=5, policy=rng.choice(["fixed,10", "fixed,30", "fair"]), tail="none")
+    workers = ("w1", "w2")[: rng.randint(1, 2)]
+    link = farm.link_of(12, drop_rate=0.05)
+
+    def kill_worker(data: bytes) -> bytes:
+        farm.kill_worker(rng.choice(workers))
+        return data
+
+    def kill_relay(data: bytes) -> bytes:
+        farm.kill_relay()
+        return data
+
+    def late(data: bytes) -> bytes:
+        time.sleep(0.02)
+        return data
+
+    for part in range(5):
+        for index in rng.sample(range(12), 2):
+            farm.faults.at[part, index] = rng.choice(
+                [broken, lambda data: b"?" * len(data), late, kill_relay, kill_worker]
+            )
+    stretches = 1
+    while farm.work_on(*workers, link=link) is not End.FINISHED:
+        stretches += 1
+        assert stretches < 30
+    rendered = farm.renderers.rendered
+    assert sorted(set(rendered)) == [0, 1, 2, 3, 4]
+    assert len(rendered) <= 5 + 2 * (len(workers) - 1), (
+        "but for a part that a killed one comes back with late"
+    )
+    if len(workers) == 1:
+        assert sorted(rendered) == [0, 1, 2, 3, 4]
+        assert_stored_whole(farm)
 
 
 # --- bounds -----------------------------------------------------------------------------------------------
