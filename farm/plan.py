@@ -172,7 +172,7 @@ def _reopen(plan: Plan) -> OpenedRun:
         folder.require_free(_ROOM_BYTES_MIN)
         journal = Journal.open(folder.journal)
         try:
-            books, first, last = _fold(journal)
+            books, first, last = fold_journal(journal)
             if first is not None and last is not None:
                 _check_unfinished(plan, last.event)
                 _check_same(plan, first.event)
@@ -195,7 +195,7 @@ def _reopen(plan: Plan) -> OpenedRun:
     )
 
 
-def _fold(journal: Journal) -> tuple[Books, ev.Record | None, ev.Record | None]:
+def fold_journal(journal: Journal) -> tuple[Books, ev.Record | None, ev.Record | None]:
     """The books that the records make, the first record and the last one. Raises JournalDamaged."""
     books = Books()
     first: ev.Record | None = None
