@@ -1,10 +1,12 @@
 """What the process with the relay costs on a big job: its memory, and how long it keeps its own loop.
 
-    python benchmarks/relay_process.py [--parts 100000] [--workers 64] [--disk-seconds 0] [--resume]
+    python benchmarks/relay_process.py [--parts 100000] [--workers 64] [--disk-seconds 0] [--folder DIR]
+    python benchmarks/relay_process.py --resume DIR
 
 The real host, relay, journal (SQLite in a scratch folder, synced), event log and plain reporter with its
 model; in place of worker processes, workers in the same loop that deliver at once, and a store that takes
-``--disk-seconds`` for each check.
+``--disk-seconds`` for each check. With ``--folder`` the journal stays; ``--resume`` opens one as ``uneven
+resume`` does: books, and the console's model, from all its records. All that the command imports is imported.
 
 ``longest_ms`` is the longest time that one callback kept the loop, by wall clock, ``longest_cpu_ms`` the
 longest by the processor time of the loop's thread: on a busy machine the first also counts what others took.
@@ -28,13 +30,15 @@ import psutil
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+import console.app  # noqa: E402
+import console.cli  # noqa: E402, F401
 from console.model import Model  # noqa: E402
 from console.plain import PlainReporter  # noqa: E402
 from farm import events as ev  # noqa: E402
 from farm import messages as msg  # noqa: E402
 from farm.clock import LeaseClock, MonotonicClock  # noqa: E402
 from farm.engines.base import EngineEvents  # noqa: E402
-from farm.eventlog import EventLog  # noqa: E402
+from farm.eventlog import EventLog, publish_history  # noqa: E402
 from farm.fleet import uniform_fleet  # noqa: E402
 from farm.frames import PartGrid  # noqa: E402
 from farm.guard import Watches  # noqa: E402
@@ -44,6 +48,7 @@ from farm.loopwatch import LoopWatch  # noqa: E402
 from farm.parts import PartFacts, PartFooter, PartHeader  # noqa: E402
 from farm.relay.books import Books  # noqa: E402
 from farm.relay.relay import Relay  # noqa: E402
+from farm.salvage import History  # noqa: E402
 from farm.settings import JobSettings  # noqa: E402
 from farm.store import part_file_name  # noqa: E402
 from farm.worker.spec import WorkerSpec  # noqa: E402
@@ -275,6 +280,31 @@ async def work(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def resume(folder: Path) -> dict[str, Any]:
+    """What is in memory when an earlier run's records have been taken in."""
+    began = time.perf_counter()
+    model = Model("live")
+    journal = Journal.open(folder / "journal.db")
+    history = History()
+    for record in journal.records():
+        history.fold(record)
+    books = history.books
+
+    def take(records: Sequence[ev.Record]) -> None:
+        for record in records:
+            model.fold(record)
+
+    asyncio.run(publish_history(journal, take, lambda: 0))
+    journal.close()
+    return {
+        "credited": len(books.credits),
+        "records": model.records,
+        "shown": model.credited_frames // PART_FRAMES,
+        "seconds": round(time.perf_counter() - began, 2),
+        "rss_mib": round(psutil.Process().memory_info().rss / (1 << 20), 1),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--parts", type=int, default=100_000)
@@ -282,7 +312,15 @@ def main() -> None:
     parser.add_argument("--disk-seconds", type=float, default=0.0)
     parser.add_argument("--no-console", dest="console", action="store_false")
     parser.add_argument("--show", action="store_true")
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--resume", type=Path)
     args = parser.parse_args()
+    if args.resume is not None:
+        print(json.dumps(resume(args.resume), indent=1))
+        return
+    if args.folder is not None:
+        print(json.dumps(asyncio.run(work(args.folder, args)), indent=1))
+        return
     with tempfile.TemporaryDirectory(prefix="uneven-") as scratch:
         print(json.dumps(asyncio.run(work(Path(scratch), args)), indent=1))
 

@@ -40,7 +40,7 @@ class Event(
     msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag=_tag, omit_defaults=True, gc=False
 ):
     """Base of all events. None refers back to what refers to it (``gc=False``), so the garbage collector need
-    not look at them: with 100,000 credits in the books it would hold up the relay's loop for 0.1 s each time."""
+    not look at them: with 100,000 credits in the books it would hold up the relay's loop for 0.1 s."""
 
 
 class RelayOptions(msgspec.Struct, frozen=True, kw_only=True):

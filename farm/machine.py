@@ -62,7 +62,7 @@ def usable_cores() -> int:
 # --- memory of workers -----------------------------------------------------------------------------------
 
 #: Bytes a pixel that an encoder holds at its default settings, for 8 bits 4:2:0 and one thread, measured at
-#: 720p and 2160p with a margin (docs/reliability.md). Others are taken for as hungry as the worst of these.
+#: 720p and 2160p with a margin (docs/limits.md). Others are taken for as hungry as the worst of these.
 _PIXEL_BYTES = {
     "libx264": 170,
     "libx265": 200,

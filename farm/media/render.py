@@ -178,11 +178,15 @@ def _part_frames(index: SourceIndex, settings: JobSettings) -> int:
 
 
 def _encode(encoder: av.VideoCodecContext, frame: av.VideoFrame | None) -> list[PartPacket]:
-    """The packets that come out for ``frame``, or for None all that are left. Raises RenderError."""
+    """The packets that come out for ``frame``, or for None all that are left.
+
+    Raises RenderError, MemoryError."""
     if frame is not None:
         frame.pict_type = PictureType.NONE  # the source's would force keyframes (+12 % in size)
     try:
         packets = encoder.encode(frame)
+    except MemoryError:
+        raise  # PyAV's is one too: it says of the machine, not of the part
     except av.error.FFmpegError as error:
         raise RenderError("encoder", f"{encoder.codec.name} failed: {error.strerror}") from error
     return [_part_packet(encoder, packet) for packet in packets]

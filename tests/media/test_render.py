@@ -19,6 +19,7 @@ from farm.parts import PartFacts, PartReader, check_part
 from farm.settings import GridSettings, JobSettings, VideoSettings
 from farm.source import SourceIndex, part_cuts
 from tests.media.clips import corpus, make_clip
+from tests.media.jobs import Patient
 
 Part = tuple[int, int, int]
 
@@ -262,3 +263,30 @@ def test_speed_is_measured_for_about_the_time_given(tmp_path: Path) -> None:
     frames, seconds = measure_speed(index, settings, 0.1, MonotonicClock())
     assert frames > 0
     assert 0.1 <= seconds <= time.monotonic() - begun
+
+
+def test_an_encoder_without_memory_is_out_of_memory_and_no_failure_of_the_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What FFmpeg says for ENOMEM is told to the relay as what it is (farm.worker.loop)."""
+    index = index_source(make_clip(tmp_path / "m.mp4", frames=10))
+
+    class Starved:
+        def __init__(self, encoder: av.VideoCodecContext) -> None:
+            self._encoder = encoder
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._encoder, name)
+
+        def encode(self, frame: object) -> None:
+            raise av.error.MemoryError(12, "Cannot allocate memory", "x264")
+
+    from farm.media import render
+
+    opened = render.open_encoder
+    monkeypatch.setattr(render, "open_encoder", lambda *args: Starved(opened(*args)))
+    renderer = PartRenderer(index, JobSettings(), "h")
+    with pytest.raises(MemoryError, match="Cannot allocate memory"):
+        renderer.render(0, 0, 10, tmp_path / "p.part", Patient())
+    renderer.close()
+    assert not (tmp_path / "p.part").exists()
