@@ -22,13 +22,13 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_a_fleet_does_live_what_it_does_in_virtual_time(clip: Path, tmp_path: Path) -> None:
     """Sizes that depend on nothing but the video leave no claim to chance; the time is bounded generously,
-    for a machine that others use too."""
+    for a machine that others use too: by how much it failed to keep the workers' speeds is measured."""
     scenario = scenario_of(Case("fixed", "fixed,24", "none", 24), FLEETS["A"], FRAMES, 8.0, tmp_path)
     there, here = simulated(scenario, tmp_path), live(scenario, clip, tmp_path)
     assert there.seconds == pytest.approx(8.0, rel=0.02)
     assert here.counts == there.counts
     assert here.claims == FRAMES // 24
-    assert here.seconds == pytest.approx(there.seconds, rel=0.2)
+    assert 0.95 <= here.seconds / there.seconds <= 1.2 / min(here.pace, 1.0)
 
 
 @pytest.mark.slow
@@ -39,4 +39,4 @@ def test_a_worker_that_is_stopped_lapses_and_is_refused_in_both(clip: Path, tmp_
     there, here = simulated(scenario, tmp_path), live(scenario, clip, tmp_path)
     assert (there.lapses, there.refusals) == (1, 1)
     assert here.lapses >= 1 and here.refusals >= 1
-    assert here.seconds == pytest.approx(there.seconds, rel=0.3)
+    assert 0.8 <= here.seconds / there.seconds <= 1.3 / min(here.pace, 1.0)
