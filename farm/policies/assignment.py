@@ -11,13 +11,15 @@ from farm.policies.parameters import parameter, spell
 
 @dataclass(frozen=True, slots=True)
 class Static:
-    """size = ceil(R / (W - k)) for the k-th slice, counted from 0, and never above ceil(N / W).
+    """size = ceil(R / (W - k)) for the k-th slice, counted from 0, at most one and a half times ceil(N / W).
 
     The write-up cuts slice k at k * ceil(N / W), which for N = 5 and W = 4 puts the last one beyond the end.
     Dividing what remains among those who have no slice yet gives the same slices wherever W divides N, and
-    everywhere W of them that differ by at most one frame and end at N. Nobody gets a second slice while the
-    first is out, so at most W are in flight; what lapses, or comes after W slices, is handed out again in
-    slices of at most ceil(N / W). Source: the Ray write-up, first step.
+    everywhere W of them that differ by at most one frame and end at N. Rounded to whole parts no longer
+    than a slice, they still are W: what a slice loses or gains goes to those after it, half a part at most,
+    hence the half. Nobody gets a second slice while the first is out, so at most W are in flight; what
+    comes after W slices, because claims lapsed, is handed out again in slices of at most ceil(N / W).
+    Source: the Ray write-up, first step.
     """
 
     @property
@@ -26,8 +28,12 @@ class Static:
 
     def size(self, ask: Ask) -> Size:
         even = -(-ask.total_frames // ask.workers)
-        without = max(1, ask.workers - ask.grants)
-        frames = max(1, min(even, -(-ask.open_frames // without)))
+        without = ask.workers - ask.grants
+        if without > 0:
+            frames = min(-(-ask.open_frames // without), 3 * even // 2)
+        else:
+            frames = min(ask.open_frames, even)
+        frames = max(1, frames)
         return Size(frames, f"one of {ask.workers} equal slices of {ask.total_frames} frames")
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from farm.frames import PartGrid
 from farm.policies.adaptive_factoring import Af
 from farm.policies.assignment import Adaptive, Decaying, Granular, Static
 from farm.policies.base import Policy
@@ -74,11 +75,30 @@ def test_static_slices_are_valid_for_any_numbers(frames: int, workers: int) -> N
     assert len(slices) == min(frames, workers) and max(slices) - min(slices) <= 1
 
 
+@given(
+    frames=st.integers(1, 20_000),
+    workers=st.integers(1, 60),
+    part=st.integers(1, 500),
+)
+@settings(max_examples=100, deadline=None)
+@example(frames=4800, workers=4, part=500)  # rounded down one by one, five slices
+def test_static_gives_one_slice_a_worker_in_whole_parts(frames: int, workers: int, part: int) -> None:
+    part = min(part, max(frames // workers, 1))
+    grid = PartGrid((*range(0, frames, part), frames))
+    at, slices = 0, 0
+    while at < frames:
+        size = Static().size(ask(frames - at, workers, frames, grants=slices)).frames
+        at = grid.stop_for(at, size, frames)
+        slices += 1
+    assert slices <= workers
+
+
 def test_static_never_gives_more_than_a_slice_nor_more_than_is_open() -> None:
-    """Also not when half the fleet is gone and its slices come back."""
+    """Half a slice more at most, when half the fleet is gone and its slices come back."""
     assert Static().size(ask(4800, workers=4, grants=0)).frames == 1200
     assert Static().size(ask(2400, workers=2, grants=3)).frames == 2400
-    assert Static().size(ask(3600, workers=3, grants=2)).frames == 1600
+    assert Static().size(ask(3600, workers=3, grants=2)).frames == 2400
+    assert Static().size(ask(3600, workers=3, grants=3)).frames == 1600
     assert Static().size(ask(100, workers=4, grants=9)).frames == 100
 
 
