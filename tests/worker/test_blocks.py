@@ -172,7 +172,10 @@ def test_whatever_breaks_no_part_is_rendered_twice(tmp_path: Path, seed: int) ->
     workers = ("w1", "w2")[: rng.randint(1, 2)]
     link = farm.link_of(12, drop_rate=0.05)
 
+    kills: list[bytes] = []
+
     def kill_worker(data: bytes) -> bytes:
+        kills.append(data)
         farm.kill_worker(rng.choice(workers))
         return data
 
@@ -195,9 +198,8 @@ def test_whatever_breaks_no_part_is_rendered_twice(tmp_path: Path, seed: int) ->
         assert stretches < 30
     rendered = farm.renderers.rendered
     assert sorted(set(rendered)) == [0, 1, 2, 3, 4]
-    assert len(rendered) <= 5 + 2 * (len(workers) - 1), (
-        "but for a part that a killed one comes back with late"
-    )
+    # What one that was killed had finished may go to the other before it is back to offer it.
+    assert len(rendered) <= 5 + 2 * len(kills)
     if len(workers) == 1:
         assert sorted(rendered) == [0, 1, 2, 3, 4]
         assert_stored_whole(farm)
