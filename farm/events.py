@@ -307,7 +307,8 @@ class ClaimProgress(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     rendered: int = 0  #: frames encoded
     decoded: int = 0  #: frames decoded, also those thrown away
     delivered_bytes: int = 0  #: bytes the store acknowledged
-    render_seconds: float = 0.0  #: spent rendering; neither overhead nor waiting counts
+    #: spent rendering, or waiting for a link that is slower; neither overhead nor other waiting counts
+    render_seconds: float = 0.0
     queued: bool = False  #: it waits for the store to take a part, through no fault of its own
 
 

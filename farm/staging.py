@@ -10,8 +10,8 @@ Rules of this file:
   that is over has left is taken over, by rename, by the next one that brings the very same bytes;
 - blocks come in order: what is stored is always the first ``done`` of them.
 
-All functions block; call them off the event loop. They may be called from several threads; what makes, moves
-or removes the files of a part waits for its turn (``_turn``).
+All functions block; call them off the event loop. They may be called from several threads; who makes, moves,
+writes or removes files of a part waits for its turn (``_turn``).
 """
 
 from __future__ import annotations
@@ -73,12 +73,14 @@ class Staging:
         self._turns: dict[int, threading.Lock] = {}
 
     def begin(self, part: int, token: str, whole: Whole, is_over: Callable[[str], bool]) -> Stored:
-        """Begin a part under a claim, or go on with it; what is there already is compared with its record.
-
-        ``is_over`` tells whether a claim is, so that what it left may be taken over.
+        """Begin a part under a claim, or go on with it. What another process or claim has left is compared
+        with its record first; ``is_over`` tells whether a claim is, so that what it left may be taken over.
         """
         name = part_file_name(part, token)
         with self._turn(part), self._reporting():
+            before = self._growing.get(name)
+            if before is not None and before[0] == whole:
+                return _stored(*before)
             self._make_folder()
             done, found = max(self._usable(part, name, whole, is_over), default=(0, name))
             self._take_over(found, name, whole, done)
@@ -91,26 +93,22 @@ class Staging:
         """Store a block if it is the next one and whole; tells what is there then. Nothing, for a part that
         was not begun or was taken away since."""
         name = part_file_name(part, token)
-        with self._lock:
+        with self._turn(part), self._reporting():
             growing = self._growing.get(name)
-        if growing is None:
-            return NOTHING
-        whole, done = growing
-        start, stop = whole.span(index)
-        if index != done or len(data) != stop - start or zlib.crc32(data) != crc:
-            return _stored(whole, done)
-        with self._reporting():
+            if growing is None:
+                return NOTHING
+            whole, done = growing
+            start, stop = whole.span(index)
+            if index != done or len(data) != stop - start or zlib.crc32(data) != crc:
+                return _stored(whole, done)
             try:
                 _write_synced(self.folder / name, data, os.O_WRONLY, start)
                 _write_synced(self._record(name), _line(index, crc), os.O_WRONLY | os.O_APPEND)
             except FileNotFoundError:
                 self._forget(name)
                 return NOTHING
-        with self._lock:
-            if self._growing.get(name) != growing:
-                return NOTHING
             self._growing[name] = whole, done + 1
-        return _stored(whole, done + 1)
+            return _stored(whole, done + 1)
 
     def stored(self, part: int, token: str) -> Stored:
         """What is there of a part under a claim."""

@@ -89,6 +89,7 @@ class Worker:
         self._work_at = 0.0  # when the overhead is over
         self._free_at: float | None = None  # when the last claim's work ended; None: parked since
         self._part = 0
+        self._full_since: float | None = None  # its link is what it waits for, before another part
 
     # --- what happens to it ------------------------------------------------------------------------------
 
@@ -304,6 +305,8 @@ class Worker:
                 if more and not self._drain:
                     if self._deliveries.has_room():
                         self._start_part(frame)
+                    elif self.spec.link is not None and self._full_since is None:
+                        self._full_since = self._agenda.now
                     return
             if self._deliveries.in_transit or self._asked:
                 return
@@ -362,6 +365,9 @@ class Worker:
     # --- one part ----------------------------------------------------------------------------------------
 
     def _start_part(self, frame: int) -> None:
+        if self._full_since is not None and self.claim is not None:
+            self.claim.seconds += self._agenda.now - self._full_since
+            self._full_since = None
         self._part = part = self._grid.part_at(frame)
         cuts = self._grid.cuts
         self.doing = RENDERING
@@ -436,9 +442,10 @@ class Worker:
         return tuple(map(self._progress_of, self._claims.held()))
 
     def _progress_of(self, claim: HeldClaim) -> ClaimProgress:
-        if claim is not self.claim or self.doing not in IN_HAND:
-            return claim.progress(claim.cursor, 0, 0.0)
         now = self._agenda.now
+        if claim is not self.claim or self.doing not in IN_HAND:
+            waited = now - self._full_since if self._full_since is not None and claim is self.claim else 0.0
+            return claim.progress(claim.cursor, 0, waited)
         position = self._bench.position(now)
         return claim.progress(position, position - self._bench.start, now - self._bench.begun_at)
 

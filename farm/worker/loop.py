@@ -266,7 +266,7 @@ class WorkerLoop:
         orders = self.orders
         while True:
             orders.wait(lambda: not orders.hold or not claim.live or orders.leaving)
-            self._deliveries.wait_room()
+            self._wait_room(claim)
             if orders.leaving or self._deliveries.failed:
                 return None
             part = claim.next_part(self._grid)
@@ -280,6 +280,17 @@ class WorkerLoop:
                 traceback.print_exc()
                 self._drop_renderer()
                 return _failure(part, error)
+
+    def _wait_room(self, claim: HeldClaim) -> None:
+        """Wait until another part may be begun. Behind a link that is slower than the rendering, this is most
+        of the time, and counts as rendering: else the relay would give a worker what its link can't carry."""
+        if self._spec.link is None:
+            self._deliveries.wait_room()
+            return
+        began = claim.part_began_at = self._clock.now()
+        self._deliveries.wait_room()
+        claim.render_seconds += self._clock.now() - began
+        claim.part_began_at = None
 
     def _render(self, claim: HeldClaim, part: int) -> None:
         start, stop = self._grid.start(part), self._grid.stop(part)

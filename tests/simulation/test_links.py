@@ -124,3 +124,13 @@ def test_frames_have_a_size() -> None:
     small = run(linked(SECOND), frame_bytes=100.0).makespan_seconds
     large = run(linked(SECOND), frame_bytes=40_000.0).makespan_seconds
     assert small is not None and large is not None and small * 2 < large
+
+
+def test_a_worker_is_given_what_its_link_can_carry() -> None:
+    """Two workers of 20 frames a second, one behind a link for 4.5: fair shares by what comes of it."""
+    slow, near = worker("slow", 20.0, link=SECOND), worker("near", 20.0)
+    world = small_world(slow, near, frames=2000, policy="fair", tail="split", claim_ahead=True)
+    result = run(world)
+    done = {each.name: each.credited_frames for each in result.workers}
+    assert result.makespan_seconds is not None and result.makespan_seconds < 1.15 * 2000 / 24.5
+    assert 200 < done["slow"] < 500

@@ -30,6 +30,8 @@ from .harness import PATIENCE_SECONDS, FakeRenderers, Stories, write_part
 
 E = TypeVar("E", bound=ev.Event)
 PART_FRAMES = 10
+#: For a whole stretch of work, with its syncs, on a machine that is busy with others.
+STRETCH_SECONDS = 90.0
 FRAME_BYTES = 2000
 
 
@@ -150,7 +152,7 @@ class Farm:
     ) -> End | None:
         """Until its end. None: the relay was killed."""
         specs = [self.spec(name, link, () if n else orphans) for n, name in enumerate(workers)]
-        return asyncio.run(asyncio.wait_for(self._work_on(specs), PATIENCE_SECONDS))
+        return asyncio.run(asyncio.wait_for(self._work_on(specs), STRETCH_SECONDS))
 
     def spec(self, name: str, link: LinkProfile | None, orphans: tuple[Path, ...] = ()) -> WorkerSpec:
         return WorkerSpec(

@@ -121,7 +121,7 @@ def test_a_store_that_refuses_by_rate_limit_is_asked_again(tmp_path: Path) -> No
 
 def test_a_bad_link_costs_time_and_nothing_else(tmp_path: Path) -> None:
     farm = Farm(tmp_path, parts=4, tail="none")
-    link = farm.link_of(20, drop_rate=0.3, latency_seconds=0.001)
+    link = farm.link_of(8, drop_rate=0.3, latency_seconds=0.001)
     assert farm.work_on("w1", "w2", link=link) is End.FINISHED
     assert sorted(farm.renderers.rendered) == [0, 1, 2, 3]
     assert any("the link broke" in line for line in farm.log.lines)
@@ -170,9 +170,12 @@ def test_whatever_breaks_no_part_is_rendered_twice(tmp_path: Path, seed: int) ->
     rng = random.Random(seed)
     farm = Farm(tmp_path, parts=5, policy=rng.choice(["fixed,10", "fixed,30", "fair"]), tail="none")
     workers = ("w1", "w2")[: rng.randint(1, 2)]
-    link = farm.link_of(12, drop_rate=0.05)
+    link = farm.link_of(8, drop_rate=0.05)
+
+    kills: list[bytes] = []
 
     def kill_worker(data: bytes) -> bytes:
+        kills.append(data)
         farm.kill_worker(rng.choice(workers))
         return data
 
@@ -185,7 +188,7 @@ def test_whatever_breaks_no_part_is_rendered_twice(tmp_path: Path, seed: int) ->
         return data
 
     for part in range(5):
-        for index in rng.sample(range(12), 2):
+        for index in rng.sample(range(8), 2):
             farm.faults.at[part, index] = rng.choice(
                 [broken, lambda data: b"?" * len(data), late, kill_relay, kill_worker]
             )
@@ -195,9 +198,8 @@ def test_whatever_breaks_no_part_is_rendered_twice(tmp_path: Path, seed: int) ->
         assert stretches < 30
     rendered = farm.renderers.rendered
     assert sorted(set(rendered)) == [0, 1, 2, 3, 4]
-    assert len(rendered) <= 5 + 2 * (len(workers) - 1), (
-        "but for a part that a killed one comes back with late"
-    )
+    # What one that was killed had finished may go to the other before it is back to offer it.
+    assert len(rendered) <= 5 + 2 * len(kills)
     if len(workers) == 1:
         assert sorted(rendered) == [0, 1, 2, 3, 4]
         assert_stored_whole(farm)
