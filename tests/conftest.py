@@ -7,10 +7,15 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from farm.engines.child import run_in_child_blocking
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# Hypothesis' own 200 ms an example: a busy machine is no fault of ours.
+settings.register_profile("uneven", deadline=None)
+settings.load_profile("uneven")
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import statistics
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -27,13 +27,11 @@ paces = st.builds(
 )
 
 
-@settings(deadline=None)  # a busy machine is no fault
 @given(paces, times, st.floats(0, 2000))
 def test_until_is_the_inverse_of_work(pace: Pace, start: float, work: float) -> None:
     assert pace.work(start, pace.until(start, work)) == pytest.approx(work, abs=1e-6)
 
 
-@settings(deadline=None)  # a busy machine is no fault
 @given(paces, times, times, times)
 def test_work_adds_up(pace: Pace, one: float, two: float, three: float) -> None:
     a, b, c = sorted((one, two, three))
@@ -57,7 +55,6 @@ def test_load_takes_its_share_on_average() -> None:
     assert all(5.0 <= speed <= 10.0 for speed in speeds)
 
 
-@settings(deadline=None)  # a busy machine is no fault
 @given(st.lists(st.floats(0.05, 20), min_size=1, max_size=50))
 def test_whole_frames_of_a_cost(costs: list[float]) -> None:
     prefix = [0.0]

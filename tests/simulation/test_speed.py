@@ -45,7 +45,7 @@ def test_a_claim_costs_as_much_in_a_long_job_as_in_a_short_one() -> None:
 
 @pytest.mark.parametrize("part", [1, 7])
 def test_a_claim_costs_few_calls(part: int) -> None:
-    """137 and 163; they were 308 and 350 before the relay was made fast. The rest is room for what comes."""
+    """137 and 163; they were 310 and 350 before the relay was made fast. The rest is room for more."""
     assert calls_per_chunk(2_000, part=part) < 200
 
 
