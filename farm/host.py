@@ -38,6 +38,7 @@ from farm.paths import printable
 from farm.relay.relay import Relay
 from farm.relay.turn import Outcome
 from farm.store import Store
+from farm.waking import TOLD_SECONDS, Waking
 from farm.worker.spec import WorkerSpec
 
 INBOX_MAX = 512
@@ -51,7 +52,6 @@ DRAIN_LEAVE_SECONDS = 2.0
 #: How often input and run folder are looked at.
 GROUND_SECONDS = 1.0
 GAUGES_SECONDS = 1.0
-WAKING_SECONDS_MIN = 1.0
 #: How long messages are handled in one go; then others on the loop have their turn.
 SLICE_SECONDS = 0.01
 
@@ -101,7 +101,7 @@ class RelayHost:
         self._arrived = asyncio.Event()
         self._held = False
         self._tick_waits = False
-        self._judge_from = 0.0  # lease time
+        self._waking = Waking()
         self._folder = store.folder.parent  # of the run
         self.desk = DeliveryDesk(store, relay.books, settings_hash, self._post_request, self._spawn)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -432,18 +432,12 @@ class RelayHost:
             await asyncio.sleep(TICK_SECONDS)
             slept = self._clock.beat()
             if slept:
+                self._waking.found_gap(slept, self._clock.now(), self._relay.books.options)
+            if slept >= TOLD_SECONDS:
                 self._post(_Stimulus(partial(self._note_stall, slept)))
-                self._judge_from = self._clock.now() + self._waking_seconds
-            if not self._tick_waits and self._clock.now() >= self._judge_from:
+            if not self._tick_waits and self._waking.may_judge(self._clock.now()):
                 self._tick_waits = True
                 self._post(_Stimulus(self._judge))
-
-    @property
-    def _waking_seconds(self) -> float:
-        """How long nobody is judged after a time in which everything may have stood still: until workers that
-        wake as well had time to say so. What they say then is not read before the next turn of the loop."""
-        options = self._relay.books.options
-        return min(options.lease_seconds, max(options.heartbeat_seconds, WAKING_SECONDS_MIN))
 
     def _note_stall(self, seconds: float, now: float) -> Outcome:
         return Outcome(events=(ev.LoopStalled(seconds=seconds),))

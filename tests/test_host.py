@@ -14,6 +14,7 @@ import pytest
 from farm import events as ev
 from farm import messages as msg
 from farm.host import INBOX_MAX, End
+from farm.waking import Waking
 from tests.engines.harness import until
 from tests.hosting import Rig
 
@@ -103,6 +104,20 @@ async def test_after_three_leases_of_sleep_who_wakes_has_time_to_say_so() -> Non
         assert isinstance(beat, msg.Beat) and beat.claims[0].live
         await let_pass(rig, 1.2)
         assert [ended.worker for ended in rig.of(ev.ClaimEnded)] == ["w2"], "who stays silent lapses"
+
+
+def test_a_machine_that_is_starved_again_and_again_is_not_asleep_for_ever() -> None:
+    options = ev.RelayOptions(lease_seconds=2.0, heartbeat_seconds=0.5)
+    waking = Waking()
+    judged = 0.0
+    for tenth in range(100):
+        now = tenth / 10 + 10
+        waking.found_gap(0.6, now, options)
+        judged += 0.1 * waking.may_judge(now)
+    assert judged > 5.0, "a lease has to be judged between two respites"
+    waking = Waking()
+    waking.found_gap(0.4, 10.0, options)
+    assert waking.may_judge(10.0), "a gap that no lease minds is none"
 
 
 async def let_pass(rig: Rig, seconds: float) -> None:
@@ -263,3 +278,19 @@ async def test_parts_set_aside_are_no_reason_to_halt_without_being_asked() -> No
         await rig.deliver("w1", await rig.claim("w1"))
         assert await rig.end() is End.FINISHED
         assert rig.relay.books.set_aside_frames == 10
+
+
+@on_loop
+async def test_the_worker_that_holds_the_last_chunk_dies_and_the_run_finishes_all_the_same() -> None:
+    """RG20, RG25: noticed at once, whatever it was about to say; its chunk goes on with its successor."""
+    async with Rig("w1", parts=2, tail="none") as rig:
+        await rig.join("w1")
+        await rig.deliver("w1", await rig.claim("w1"))
+        last = await rig.claim("w1")
+        rig.engine.die("w1", "killed by SIGKILL")
+        await until(lambda: len(rig.engine.starts) == 2, "its successor")
+        await rig.join("w1")
+        again = await rig.claim("w1")
+        assert (again.start, again.stop) == (last.start, last.stop) and again.token != last.token
+        await rig.deliver("w1", again)
+        assert await rig.end() is End.FINISHED

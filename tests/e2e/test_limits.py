@@ -95,6 +95,7 @@ def test_a_signal_drains_within_its_time_and_says_how_long_that_is(
         mine = os.getpriority(os.PRIO_PROCESS, 0)
         assert psutil.Process(command.pid_of("w1")).nice() == min(mine + 7, 19)
         assert psutil.Process(command.process.pid).nice() == mine
+        assert psutil.Process(command.pid_of("w1")).num_threads() <= 12, "RG22: threads are bounded"
         command.send_signal(number)
         drain = command.wait_for("drain_started")
         assert (drain["reason"], drain["limit_seconds"]) == (number.name, 25.0)
