@@ -90,7 +90,7 @@ class Job:
     async def run(self) -> JobResult:
         """Carry the job to its end, whatever it is; errors a user can cause come back as a result."""
         self._journal = JournalWriter(self._run.journal)
-        self._log = EventLog(self._journal, len(self._run.history), self._publish)
+        self._log = EventLog(self._journal, self._run.journal.last_seq + 1, self._publish)
         if self._run.history:
             self._publish(self._run.history)
         try:

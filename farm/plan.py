@@ -80,7 +80,7 @@ class OpenedRun:
     journal: Journal
     books: Books
     last_at: float  #: lease seconds of the newest record
-    history: tuple[ev.Record, ...]
+    history: tuple[ev.Record, ...]  #: all records of the journal but heartbeats
     damage: str = ""  #: what became of the journal, in words: then the store has to prove what is finished
     noted_id: str = ""  #: the run's id by its note
     placed: ev.OutputVerified | None = None  #: the output is there, and seems to be this run's
@@ -196,15 +196,12 @@ def _reopen(plan: Plan) -> OpenedRun | None:
     except BaseException:
         folder.close()
         raise
-    books = Books()
-    for record in history:
-        books.apply(record.at, record.event)
     return OpenedRun(
         plan=plan,
         folder=folder,
         journal=taken.journal,
-        books=books,
-        last_at=history[-1].at if history else 0.0,
+        books=taken.books,
+        last_at=taken.last_at,
         history=history,
         damage=taken.damage,
         noted_id=taken.opened.run_id if taken.opened is not None else "",

@@ -23,6 +23,7 @@ from farm.errors import OutputError
 from farm.folder import RunFolder
 from farm.journal import Journal, JournalDamaged, RunCatalogue
 from farm.paths import atomic_file, printable
+from farm.relay.books import Books
 from farm.store import Store
 
 
@@ -54,7 +55,9 @@ class Taken:
     """A run folder's journal, open, and what is known of the run."""
 
     journal: Journal
-    history: tuple[ev.Record, ...]
+    books: Books  #: folded from all records
+    history: tuple[ev.Record, ...]  #: all records but heartbeats, of which a run of days has millions
+    last_at: float  #: lease seconds of the newest record
     opened: ev.RunOpened | None  #: with what the run was begun, from the journal or else from the note
     damage: str = ""  #: what became of the journal, in words; empty: it is as it was written
 
@@ -68,12 +71,13 @@ def take_journal(folder: RunFolder) -> Taken:
     journal: Journal | None = None
     try:
         journal = Journal.open(folder.journal)
-        history = tuple(journal.records())
+        books, history, last_at = _fold(journal)
     except JournalDamaged as error:
         if journal is not None:
             journal.close()
         damage = _set_aside(folder, error)
-        return Taken(journal=Journal.create(folder.journal), history=(), opened=noted, damage=damage)
+        journal = Journal.create(folder.journal)
+        return Taken(journal=journal, books=Books(), history=(), last_at=0.0, opened=noted, damage=damage)
     except BaseException:
         if journal is not None:
             journal.close()
@@ -81,7 +85,23 @@ def take_journal(folder: RunFolder) -> Taken:
     first = history[0].event if history else None
     damage = "" if history or not Store(folder.store).scan() else "the journal had recorded nothing"
     opened = first if isinstance(first, ev.RunOpened) else noted
-    return Taken(journal=journal, history=history, opened=opened, damage=damage)
+    return Taken(journal=journal, books=books, history=history, last_at=last_at, opened=opened, damage=damage)
+
+
+def _fold(journal: Journal) -> tuple[Books, tuple[ev.Record, ...], float]:
+    """Raises JournalDamaged, also for records that contradict each other."""
+    books, history, last_at = Books(), [], 0.0
+    for record in journal.records():
+        try:
+            books.apply(record.at, record.event)
+        except (ArithmeticError, AssertionError, LookupError, ValueError) as error:
+            raise JournalDamaged(
+                f"the journal {printable(journal.path)} is damaged: record {record.seq} makes no sense"
+            ) from error
+        last_at = record.at
+        if not isinstance(record.event, ev.LeaseRenewed):
+            history.append(record)
+    return books, tuple(history), last_at
 
 
 def _set_aside(folder: RunFolder, error: JournalDamaged) -> str:

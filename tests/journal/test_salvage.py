@@ -87,9 +87,7 @@ def take_up(path: Path) -> tuple[Taken, Books, list[str]]:
     said: list[str] = []
     with RunFolder.open(path) as folder:
         taken = take_journal(folder)
-        books = Books()
-        for record in taken.history:
-            books.apply(record.at, record.event)
+        books = taken.books
         relay = Relay(books, ev.RelayOptions())
 
         async def commit(outcome: Outcome) -> None:
