@@ -121,7 +121,12 @@ class Job:
         finally:
             watching.cancel()
         result = JobResult(exit_code=ExitCode.DONE, message="", output_bytes=self._output_bytes)
-        recording = await self._finish_journal(result, "done and verified", verified)
+        try:
+            recording = await self._finish_journal(result, "done and verified", verified)
+        except OutputError as error:
+            self._run.folder.close()
+            done = f"{printable(self._request.output)} is in place and verified, but its run can't be closed"
+            return replace(result, exit_code=error.exit_code, message=f"{done}: {error}")
         return replace(result, recording=recording)
 
     def command(self, command: cmd.AnyCommand) -> None:
@@ -433,7 +438,8 @@ class Job:
         except OutputError:
             if verified is not None:
                 raise  # else the error that ended the run is the one to tell
-        await self._journal.close()
+        finally:
+            await self._journal.close()
         if verified is None:
             return None
         return await asyncio.to_thread(finish, self._run.folder, self._run_id, keep=self._request.keep)

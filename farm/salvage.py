@@ -98,9 +98,7 @@ def take_journal(folder: RunFolder) -> Taken:
     journal: Journal | None = None
     try:
         journal = Journal.open(folder.journal)
-        history = History()
-        for record in journal.records():
-            history.fold(record)
+        history = _fold(journal)
     except JournalDamaged as error:
         if journal is not None:
             journal.close()
@@ -113,6 +111,19 @@ def take_journal(folder: RunFolder) -> Taken:
     empty = not history.records and bool(Store(folder.store).scan())
     damage = "the journal had recorded nothing" if empty else ""
     return Taken(journal=journal, history=history, opened=history.opened or noted, damage=damage)
+
+
+def _fold(journal: Journal) -> History:
+    """Raises JournalDamaged, also for records that contradict each other."""
+    history = History()
+    for record in journal.records():
+        try:
+            history.fold(record)
+        except (ArithmeticError, AssertionError, LookupError, ValueError) as error:
+            raise JournalDamaged(
+                f"the journal {printable(journal.path)} is damaged: record {record.seq} makes no sense"
+            ) from error
+    return history
 
 
 def _set_aside(folder: RunFolder, error: JournalDamaged) -> str:
