@@ -20,6 +20,8 @@ from farm.memory import MemoryBooks, Sample
 
 #: How often memory is measured; an encoder that grows fast does so by a few pictures meanwhile.
 SAMPLE_SECONDS = 0.25
+#: … of so many workers; of more it is measured more seldom, for each costs a tenth of a millisecond.
+SAMPLE_WORKERS = 32
 
 
 def measure(pids: Mapping[str, int]) -> Sample:
@@ -73,7 +75,7 @@ class MemoryGuard:
         """Guard until cancelled."""
         while True:
             await self.look()
-            await asyncio.sleep(SAMPLE_SECONDS)
+            await asyncio.sleep(SAMPLE_SECONDS * (1 + len(self._host.pids) // SAMPLE_WORKERS))
 
     async def look(self) -> None:
         """Measure once and have done what follows from it."""

@@ -406,13 +406,17 @@ class RelayHost:
     async def _start_fleet(self) -> None:
         if self.memfree_bytes:
             await self._guard.look()
-            for spec in self._specs.values():
-                await self._start(spec)
+            self._spawn(self._start_one_by_one())
         else:
             await self._engine.start(list(self._specs.values()), self)
         await asyncio.sleep(START_LINE_SECONDS)
         if self._line is not None:
             self._open_line()
+
+    async def _start_one_by_one(self) -> None:
+        """Each when there is room for it; the start line waits for none of them for ever."""
+        for spec in self._specs.values():
+            await self._start(spec)
 
     async def _start(self, spec: WorkerSpec) -> None:
         await self._room.wait()
