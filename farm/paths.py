@@ -258,13 +258,14 @@ def sync_name(path: Path) -> None:
 
 
 @contextmanager
-def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file that appears under its name whole and synced, or not at all.
+def atomic_file(path: Path, kind: str = "") -> Iterator[BinaryIO]:
+    """Write a file that appears under its name whole and synced, or not at all. Files of one ``kind`` in a
+    folder have the same temporary name, for where no crash may leave one that nobody writes again.
 
     Raises OutputError when the system refuses. Any error in the body leaves what was there before. Two that
-    write the same file at once wait for each other.
+    write the same file, or files of a kind, at once wait for each other.
     """
-    temporary = temporary_name(path)
+    temporary = temporary_name(path.with_name(kind) if kind else path)
     try:
         with os.fdopen(_open_alone(temporary), "wb") as file:
             try:
