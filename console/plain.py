@@ -183,7 +183,8 @@ def _facts(model: Model, now: float) -> list[str]:
         facts.append(f"paused for {text.duration(model.paused_seconds(now))}")
     else:
         facts.append(f"{model.fps(now):.1f} fps")
-        facts.append(f"ETA {eta_text(model.eta(now))}")
+        if model.drain_reason is None:
+            facts.append(f"ETA {eta_text(model.eta(now))}")
     alive = [worker for worker in model.workers.values() if not worker.is_gone]
     stalled = sum(worker.state == "stalled" for worker in alive)
     facts.append(text.plural(len(alive), "worker") if alive else "no worker is left")
