@@ -8,11 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from farm.events import RunFinished
+from farm.errors import OutputError
+from farm.events import RelayOptions, RunFinished
+from farm.fleet import uniform_fleet
 from farm.folder import RunFolder
 from farm.journal import Journal
+from farm.plan import JobRequest, make_plan, open_run
+from farm.settings import JobSettings
 from tests.e2e.command import Command, run
 from tests.e2e.test_run import QUICK, assert_done, packets, started
+from tests.journal.helpers import write_part
 
 __all__ = ["packets"]
 FLEET = ("--fleet", "60,60,24", "--lease", "3", "--heartbeat", "0.5")
@@ -62,6 +67,29 @@ def test_without_journal_and_note_the_same_command_goes_on(clip: Path, packets: 
     assert_done(again, packets)
     rendered = {event["part"] for event in news(again) if event["event"] == "part_credited"}
     assert not rendered & finished
+
+
+def test_finished_parts_stay_when_their_run_can_not_go_on_yet(
+    clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "out.mp4.uneven"
+    with RunFolder.create(path) as folder:
+        write_part(folder.store / "p000000-c0.1.e1.part")
+        folder.guard(tmp_path / "other.mp4")
+    monkeypatch.setenv("UNEVEN_STATE_DIR", str(tmp_path / "state"))
+    request = JobRequest(
+        source=clip,
+        output=tmp_path / "out.mp4",
+        settings=JobSettings(),
+        options=RelayOptions(),
+        fleet=uniform_fleet(1),
+    )
+    plan = make_plan(request)
+    with RunFolder.create(tmp_path / "holder.uneven") as holder:
+        holder.guard(tmp_path / "out.mp4")
+        with pytest.raises(OutputError, match=r"out\.mp4 is in use by process"):
+            open_run(plan)
+    assert [file.name for file in (path / "store").iterdir()] == ["p000000-c0.1.e1.part"]
 
 
 @pytest.fixture
