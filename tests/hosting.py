@@ -81,6 +81,8 @@ class BoundlessJournal:
 class ScriptedStore:
     """Every part is as it should be; ``accepting`` is called, in the checking thread, for each."""
 
+    folder = Path("run") / "store"
+
     def __init__(self) -> None:
         self.accepting: Callable[[], object] = lambda: None
 
