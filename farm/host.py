@@ -332,6 +332,18 @@ class RelayHost:
         if wanted and self.departures.may_restart(worker):
             self._starting.add(worker)
             self._spawn(self._start(self._specs[worker]))
+        elif sure and worker in self._specs and not (books.finished or books.draining):
+            self._hand_on_spool(self._specs[worker])
+
+    def _hand_on_spool(self, gone: WorkerSpec) -> None:
+        """A worker won't come back: what it had finished is another one's to offer."""
+        alive = (spec for name, spec in self._specs.items() if name in self._alive)
+        heir = next((spec.name for spec in alive if spec.shares_disk), "")
+        if heir and gone.shares_disk:
+            books = self._relay.books
+            spools = tuple(map(str, (gone.spool_dir, *gone.orphan_spools)))
+            beat = msg.Beat(hold=books.paused_at is not None, drain=books.draining, orphan_spools=spools)
+            self._engine.send(heir, msg.encode(beat))
 
     # --- memory ------------------------------------------------------------------------------------------
 
