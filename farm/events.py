@@ -134,6 +134,23 @@ class OperatorActed(Event, frozen=True, kw_only=True):
     detail: str = ""
 
 
+class FaultInjected(Event, frozen=True, kw_only=True):
+    """A fault was brought about on purpose (farm.faults), by a scenario, an option or the console."""
+
+    kind: str
+    worker: str | None = None
+    seconds: float | None = None  #: how long it lasts; None: see farm.faults.KINDS
+    amount: float | None = None
+    fault: str = ""  #: as it was asked for
+
+
+class FaultLifted(Event, frozen=True, kw_only=True):
+    """A fault that was injected for a time is over."""
+
+    kind: str
+    worker: str | None = None
+
+
 class JobPaused(Event, frozen=True, kw_only=True):
     """No new claims; parts in progress are finished, leases held, stall clocks stopped."""
 
@@ -410,6 +427,8 @@ AnyEvent = (
     | Notice
     | LoopStalled
     | OperatorActed
+    | FaultInjected
+    | FaultLifted
     | JobPaused
     | JobResumed
     | DrainStarted

@@ -215,8 +215,18 @@ class Bye(Answer, frozen=True, kw_only=True):
     """Answer to Leave."""
 
 
+class Inject(Answer, frozen=True, kw_only=True):
+    """Pushed: this fault (farm.faults) is to happen in the worker, as of now."""
+
+    kind: str
+    seconds: float | None = None
+    amount: float | None = None
+
+
 AnyAnswer = (
     Welcome | Granted | Parked | Finished | Beat | Delivered | Completed | Ended | NotClaimant | Refused | Bye
+    | Inject
+    | Inject
 )
 
 _encoder = msgspec.json.Encoder()

@@ -22,6 +22,7 @@ from farm import commands as cmd
 from farm import events as ev
 from farm import messages as msg
 from farm.errors import UsageError, shorten
+from farm.faults import EVERYONE
 from farm.frames import ClaimToken
 from farm.policies.registry import parse_policy, parse_tail
 from farm.relay import endings
@@ -192,6 +193,10 @@ class Relay:
                 turn.emit(ev.OperatorActed(action="kill", worker=worker, detail=f"by {command.by}"))
             case cmd.StopNow():
                 turn.emit(ev.OperatorActed(action="stop now", detail=command.reason))
+            case cmd.InjectFault(fault=fault):
+                unknown = [name for name in fault.workers if name not in (*books.workers, EVERYONE)]
+                if unknown:
+                    return turn.outcome(refusal=f"there is no worker {unknown[0]}")
         return self._finish(turn)
 
     # --- requests ----------------------------------------------------------------------------------------

@@ -67,4 +67,7 @@ class Deliveries:
             part = self._waiting.popleft()
             if part.claim.wants(part.start, part.stop):
                 self.in_transit = True
-                self._line.send(part.deliver())
+                self._send(part)
+
+    def _send(self, part: RenderedPart) -> None:
+        self._line.send(part.deliver())

@@ -73,7 +73,7 @@ class SimulatedSource:
 
     def now(self) -> float:
         with self._lock:
-            return self._now()
+            return self._simulation.lease_time.of(self._now())
 
     def take(self) -> Sequence[Record]:
         with self._lock:
