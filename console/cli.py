@@ -138,6 +138,7 @@ def render(
     timeout: opt.Timeout = None,
     max_tries: opt.MaxTries = 3,
     claim_ahead: opt.ClaimAhead = None,
+    fault: opt.FaultLines = None,
     overwrite: opt.Overwrite = False,
     never_overwrite: opt.NeverOverwrite = False,
     decode: opt.Decode = False,
@@ -173,6 +174,7 @@ def render(
         keep=keep,
         decode="all" if decode else "sample",
         fit_fleet=fit_fleet,
+        faults=opt.faults(fault),
     )
     showing = opt.show_options(ui, quiet, refresh, readonly, ascii_only, stay, drain_timeout)
     plan = make_plan(request)

@@ -20,8 +20,10 @@ from console.drive import ShowOptions
 from console.terminal import choose_ui
 from farm.errors import UsageError
 from farm.events import RelayOptions
+from farm.faults import Fault
 from farm.fleet import WorkerProfile, uniform_fleet
 from farm.policies.registry import from_anywhere, parse_policy, parse_tail
+from farm.scenario.faults import parse_fault
 from farm.scenario.fleets import load_fleet
 from farm.settings import CONTAINERS, GridSettings, JobSettings, VideoSettings
 
@@ -125,6 +127,15 @@ Ascii = Annotated[bool, typer.Option("--ascii", help="Draw the console with ASCI
 Stay = Annotated[bool, typer.Option("--stay", help="Leave the console open when the run has ended.")]
 DrainTimeout = Annotated[
     float, typer.Option("--drain-timeout", metavar="SECONDS", help="Patience after SIGTERM or SIGHUP.")
+]
+
+FaultLines = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fault",
+        metavar="FAULT",
+        help="Inject one: 'stall w3 at 10 for 30', 'kill w1 when it has delivered 2 parts'; again for more.",
+    ),
 ]
 
 #: Spellings of ffmpeg's that people type from habit, with ours.
@@ -306,6 +317,11 @@ def fleet(
     if workers:
         return uniform_fleet(workers, overhead)
     return ()
+
+
+def faults(lines: Sequence[str] | None) -> tuple[Fault, ...]:
+    """``--fault``, each. Raises UsageError."""
+    return tuple(parse_fault(line) for line in lines or ())
 
 
 def show_options(

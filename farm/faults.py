@@ -1,7 +1,7 @@
 """Faults that are injected on purpose, as data: what goes wrong, with whom, when, and for how long.
 
-The same list drives a live run (farm.faultdriver, farm.worker.faults) and a simulation (farm.simulation.faults);
-how faults are written is farm.scenario.faults' business.
+The same list drives a live run (farm.faultdriver, farm.worker.faults) and a simulation
+(farm.simulation.faults); how faults are written is farm.scenario.faults' business.
 
 Rules of this file:
 - pure: no clock and no randomness; time comes with each call, in lease seconds;
@@ -74,12 +74,16 @@ KINDS: Final[dict[Kind, KindFacts]] = {
     "resume": KindFacts("a frozen worker goes on", "moment"),
     "kill": KindFacts("killed; after the time given another process takes its place", "time"),
     "slow": KindFacts(
-        "renders at a share of its speed", "time", amount=Amount("to", None, 0.001, 1.0, "a share of its speed")
+        "renders at a share of its speed",
+        "time",
+        amount=Amount("to", None, 0.001, 1.0, "a share of its speed"),
     ),
     "lose-heartbeats": KindFacts("its heartbeats get lost, its deliveries don't", "time"),
     "stand-still": KindFacts("alive and heard, but renders nothing", "time"),
     "report-late": KindFacts(
-        "its reports of delivered parts come late", "report", amount=Amount("by", 5.0, 0.01, 86400.0, "seconds")
+        "its reports of delivered parts come late",
+        "report",
+        amount=Amount("by", 5.0, 0.01, 86400.0, "seconds"),
     ),
     "report-twice": KindFacts("reports a delivered part twice", "report"),
     "bad-id": KindFacts("reports a part under an id that is none", "report"),
@@ -118,8 +122,8 @@ class AtTime(msgspec.Struct, frozen=True, tag="at"):
 
 
 class AfterParts(msgspec.Struct, frozen=True, tag="parts"):
-    """When a worker has delivered so many parts, of whichever chunks or all of one; counted from the last time
-    on. ``worker`` None: whom the fault is about."""
+    """When a worker has delivered so many parts, of whichever chunks or all of one; counted from the last
+    time on. ``worker`` None: whom the fault is about."""
 
     parts: int
     worker: str | None = None
@@ -328,6 +332,10 @@ class Troubles:
     def amount(self, kind: Kind, now: float) -> float | None:
         """The amount of a fault that there is; None if there is none."""
         return self._amounts[kind] if self.has(kind, now) else None
+
+    def last_amount(self, kind: Kind) -> float | None:
+        """The amount of a fault that there is or was."""
+        return self._amounts.get(kind)
 
     def take(self, kind: Kind, now: float) -> bool:
         """Whether a report has this fault; one for a single report is over with it."""

@@ -30,6 +30,7 @@ from farm.clock import LeaseClock
 from farm.engines.base import Engine
 from farm.errors import VerificationError
 from farm.eventlog import EventLog
+from farm.faultdriver import FaultDriver
 from farm.frames import PartGrid
 from farm.parts import PartError
 from farm.relay.relay import Relay
@@ -81,6 +82,7 @@ class RelayHost:
         specs: Sequence[WorkerSpec],
         settings_hash: str,
         check_ground: Callable[[], None],
+        faults: FaultDriver | None = None,
     ) -> None:
         """``check_ground`` blocks, and raises an UnevenError when there is no point in going on."""
         self._relay = relay
@@ -91,6 +93,8 @@ class RelayHost:
         self._specs = {spec.name: spec for spec in specs}
         self._settings_hash = settings_hash
         self._check_ground = check_ground
+        self._faults = faults or FaultDriver.of_none(clock)
+        self._faults.attach(self)
         self._part_failed = asyncio.Event()
         self._inbox: list[_Stimulus] = []
         self._arrived = asyncio.Event()
@@ -127,6 +131,7 @@ class RelayHost:
             end = await self._serve()
         finally:
             self._closing = True
+            self._faults.close()
             ticker.cancel()
             for task in list(self._tasks):
                 task.cancel()
@@ -199,6 +204,7 @@ class RelayHost:
                 events.append(ev.Notice(level="warning", text=f"refused: {outcome.refusal}"))
         self._watch(events)
         await self._log.commit(now, events)
+        self._faults.see(now, events)
         for stimulus, outcome in handled:
             if stimulus.worker is not None and outcome.answer is not None:
                 self._engine.send(stimulus.worker, msg.encode(outcome.answer))
@@ -347,8 +353,39 @@ class RelayHost:
                 self._spawn(self._engine.kill(worker))
             case cmd.StopNow():
                 self._stop_now = True
+            case cmd.InjectFault(fault=fault):
+                self._faults.inject(fault)
             case _:
                 pass
+
+    # --- what faults may do (farm.faultdriver.Host) --------------------------------------------------------
+
+    def post_events(self, events: Sequence[ev.AnyEvent]) -> None:
+        self._post(_Stimulus(lambda now: Outcome(events=tuple(events))))
+
+    def push(self, worker: str, message: msg.AnyAnswer) -> None:
+        self._engine.send(worker, msg.encode(message))
+
+    def present(self, worker: str) -> bool:
+        return worker in self._relay.books.workers
+
+    def freeze(self, worker: str, frozen: bool) -> None:
+        self._engine.stall(worker, frozen)
+
+    def expect(self, worker: str) -> None:
+        self._starting.add(worker)
+
+    def revive(self, worker: str) -> None:
+        books = self._relay.books
+        if worker in self._alive or books.finished or books.draining:
+            self._starting.discard(worker)
+            return
+        self._no_restart.discard(worker)
+        self._starting.add(worker)
+        self._spawn(self._start(self._specs[worker]))
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._spawn(work)
 
     async def _start_fleet(self) -> None:
         await self._engine.start(list(self._specs.values()), self)

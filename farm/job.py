@@ -8,7 +8,7 @@ what was there before is untouched.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -30,6 +30,7 @@ from farm.errors import (
 )
 from farm.eventlog import EventLog, Publish
 from farm.facts import StitchFacts, VerifyFacts
+from farm.faultdriver import FaultDriver, WallClock
 from farm.fleet import WorkerProfile
 from farm.ground import Ground
 from farm.helpers import Helpers, all_of
@@ -74,8 +75,9 @@ class Job:
         self._request = run.plan.request
         self._engine = engine
         self._publish = publish
-        self._wall_time = wall_time
+        self._wall_time = WallClock(wall_time)
         self._new_run_id = run_id
+        self._faults = run.plan.request.faults
         self._relay = Relay(run.books, run.plan.request.options)
         self._store = Store(run.folder.store)
         self._ground = Ground(run.plan.request.source, run.plan.index.fingerprint, run.folder)
@@ -228,6 +230,7 @@ class Job:
                 specs,
                 self._plan.settings_hash,
                 self._ground.check,
+                self._fault_driver(specs),
             )
             try:
                 end = await self._host.run()
@@ -250,6 +253,19 @@ class Job:
                 f"{books.set_aside_frames} frames could not be rendered (part {named}); see the logs in "
                 f"{printable(self._run.folder.logs)}"
             )
+
+    def _fault_driver(self, specs: Sequence[WorkerSpec]) -> FaultDriver:
+        books = self._relay.books
+        faults, self._faults = self._faults, ()  # once a run, also where the work is taken up again
+        return FaultDriver(
+            faults,
+            workers=[spec.name for spec in specs],
+            frames=books.grid.frames,
+            credited=books.credited_frames,
+            clock=self.clock,
+            wall=self._wall_time,
+            folder=self._run.folder.spool,
+        )
 
     def _spec(self, profile: WorkerProfile) -> WorkerSpec:
         folder = self._run.folder

@@ -224,7 +224,17 @@ class Inject(Answer, frozen=True, kw_only=True):
 
 
 AnyAnswer = (
-    Welcome | Granted | Parked | Finished | Beat | Delivered | Completed | Ended | NotClaimant | Refused | Bye
+    Welcome
+    | Granted
+    | Parked
+    | Finished
+    | Beat
+    | Delivered
+    | Completed
+    | Ended
+    | NotClaimant
+    | Refused
+    | Bye
     | Inject
     | Inject
 )

@@ -16,6 +16,7 @@ from farm import events as ev
 from farm.engines.child import ChildCrashed, run_in_child_blocking
 from farm.errors import InputError, OutputError
 from farm.facts import Probed
+from farm.faults import Fault
 from farm.fleet import WorkerProfile, uniform_fleet
 from farm.folder import JOURNAL_NAME, RunFolder
 from farm.frames import PartGrid
@@ -24,6 +25,7 @@ from farm.machine import automatic_workers
 from farm.paths import check_output, printable, run_folder_path
 from farm.policies.registry import parse_policy, parse_tail
 from farm.relay.books import Books
+from farm.scenario.faults import check_faults
 from farm.settings import GridSettings, JobSettings, settings_hash
 from farm.source import SourceIndex, part_cuts, save_index
 
@@ -50,6 +52,7 @@ class JobRequest:
     resume_only: bool = False  #: there must be a run to resume
     folder: Path | None = None  #: the run folder, where it isn't where it would be made
     retry_failed: bool = False  #: take up parts again that were set aside
+    faults: tuple[Fault, ...] = ()  #: injected on purpose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +104,7 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
     if not request.fleet:
         workers = automatic_workers(probed.index, request.settings)
         request = replace(request, fleet=uniform_fleet(workers))
+    check_faults(request.faults, [profile.name for profile in request.fleet], live=True)
     resumes = (folder_path / JOURNAL_NAME).exists()
     if request.resume_only and not resumes:
         raise OutputError(f"there is no unfinished run in {printable(folder_path)}; start it with render")

@@ -8,9 +8,9 @@
     slow all to 0.25 when 50 % is credited
     pause-relay at 5 for 3
 
-The same words in a table: ``do``, ``on``, ``to``, ``by``, ``at`` or ``when``, ``for``, ``every_time``. Seconds count from
-the first grant of the run. Every error is one sentence that begins with what was given and says what would be
-right.
+The same words in a table: ``do``, ``on``, ``to``, ``by``, ``at`` or ``when``, ``for``, ``every_time``.
+Seconds count from the first grant of the run. Every error is one sentence that begins with what was given and
+says what would be right.
 """
 
 from __future__ import annotations
@@ -119,7 +119,9 @@ def _read_clause(clause: Sequence[str], given: dict[str, object], where: str) ->
         seconds = re.fullmatch(r"(.+?) ?s(?:econds)?", text) if word in ("at", "for") else None
         number = seconds[1] if seconds else text
         if not _NUMBER.match(number):
-            raise UsageError(f"{where}: after {word!r} comes a number, not {shorten(text) if text else 'nothing'}")
+            raise UsageError(
+                f"{where}: after {word!r} comes a number, not {shorten(text) if text else 'nothing'}"
+            )
         value = float(number)
     if key in given:
         raise UsageError(f"{where}: {word!r} is given twice")
@@ -196,7 +198,9 @@ def _amount(kind: Kind, facts: KindFacts, table: FaultTable, at: _Path) -> float
     if given is None:
         given = amount.default
     if given is None:
-        raise UsageError(f"{at(amount.word)}: say {amount.word} what: {amount.unit}, as in {amount.word} 0.25")
+        raise UsageError(
+            f"{at(amount.word)}: say {amount.word} what: {amount.unit}, as in {amount.word} 0.25"
+        )
     _check_number(at(amount.word), given, amount.low, amount.high, amount.unit)
     return given
 
@@ -282,8 +286,12 @@ def _spell_when(when: When) -> str:
             who, whole = when.worker or "it", " of one chunk" if when.one_chunk else ""
             return f"when {who} has delivered {when.parts} {'part' if when.parts == 1 else 'parts'}{whole}"
         case AtClaim():
-            ordinal = next((word for word, number in _ORDINALS.items() if number == when.nth), f"{when.nth}th")
-            return f"when {when.worker} makes its {ordinal} claim" if when.worker else f"on its {ordinal} claim"
+            ordinal = next(
+                (word for word, number in _ORDINALS.items() if number == when.nth), f"{when.nth}th"
+            )
+            return (
+                f"when {when.worker} makes its {ordinal} claim" if when.worker else f"on its {ordinal} claim"
+            )
         case AtShare(share=share):
             return f"when {_plain(round(share * 100, 6))} % is credited"
 
@@ -303,7 +311,9 @@ def check_faults(faults: Sequence[Fault], workers: Sequence[str], *, live: bool)
         for name in (*fault.workers, *((about,) if about else ())):
             if name not in known and name != EVERYONE:
                 hint = did_you_mean(name, workers)
-                raise UsageError(f"{where}: there is no worker {shorten(name)}{hint}; the fleet has {_few(workers)}")
+                raise UsageError(
+                    f"{where}: there is no worker {shorten(name)}{hint}; the fleet has {_few(workers)}"
+                )
 
 
 def _few(names: Sequence[str]) -> str:

@@ -123,9 +123,9 @@ class Faults:
         kind, now = fault.kind, self._agenda.now
         match kind:
             case "stall":
-                worker.freeze()
+                self._freeze(worker, True)
             case "resume":
-                self._stage.wake(worker)
+                self._freeze(worker, False)
             case "kill":
                 self._stage.lose(worker, "killed by a fault", for_good=fault.seconds is None)
             case "slow":
@@ -147,7 +147,7 @@ class Faults:
     def _end(self, fault: Fault, worker: TroubledWorker) -> None:
         match fault.kind:
             case "stall":
-                self._stage.wake(worker)
+                self._freeze(worker, False)
             case "kill":
                 self._stage.wake(worker)
             case "slow":
@@ -158,6 +158,11 @@ class Faults:
                 self._stage.join_up(worker)
             case _:
                 worker.recover(fault.kind)
+
+    def _freeze(self, worker: TroubledWorker, frozen: bool) -> None:
+        action = "stall" if frozen else "unstall"
+        self._stage.log((ev.OperatorActed(action=action, worker=worker.name, detail="by a fault"),))
+        worker.freeze() if frozen else self._stage.wake(worker)
 
     def _watch_deliveries(self, worker: TroubledWorker) -> None:
         if worker.name not in self._troubled:

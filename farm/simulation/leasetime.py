@@ -1,5 +1,5 @@
-"""The relay's lease clock in virtual time: it doesn't count what the relay's loop stood still (farm.clock), and
-what arrives meanwhile waits."""
+"""The relay's lease clock in virtual time: it doesn't count what the relay's loop stood still (farm.clock),
+and what arrives meanwhile waits."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ COUNTED_SECONDS = 0.35
 
 
 class LeaseTime:
-    """``standing``: the loop stands still; ``waiting``: what it has to handle then, in order; ``lost_seconds``:
-    not counted so far."""
+    """``standing``: the loop stands still; ``waiting``: what it has to handle then, in order;
+    ``lost_seconds``: not counted so far."""
 
     __slots__ = ("_agenda", "_since", "lost_seconds", "standing", "waiting")
 

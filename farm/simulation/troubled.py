@@ -15,7 +15,7 @@ from farm.simulation.worker import Worker
 class TroubledWorker(Worker):
     """As ``Worker`` for as long as ``ill`` is False and nothing else of here is called.
 
-    ``troubles``: the faults it has; they outlive its process. ``ill``: one of them may keep it from rendering.
+    ``troubles``: the faults it has; they outlive its process. ``ill``: one may keep it from rendering.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:

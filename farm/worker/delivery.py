@@ -17,6 +17,7 @@ from farm.messages import Deliver, Delivered, NotClaimant
 from farm.parts import PartFacts
 from farm.store import part_file_name
 from farm.worker.channel import Channel, ChannelClosed
+from farm.worker.faults import Faults
 from farm.worker.log import Log
 from farm.worker.orders import HeldClaim, Orders
 
@@ -45,11 +46,12 @@ class Failure:
 
 
 class Deliveries:
-    def __init__(self, channel: Channel, orders: Orders, store: Path, log: Log) -> None:
+    def __init__(self, channel: Channel, orders: Orders, store: Path, log: Log, faults: Faults) -> None:
         self._channel = channel
         self._orders = orders
         self._store = store
         self._log = log
+        self._faults = faults
         self._queue: queue.SimpleQueue[Rendered] = queue.SimpleQueue()
         self._waiting = 0  # handed over and not yet done with; guarded by orders.changed
         self._failure: Failure | None = None
@@ -100,6 +102,7 @@ class Deliveries:
     def _deliver(self, rendered: Rendered) -> None:
         claim, facts = rendered.claim, rendered.facts
         part = facts.header.part
+        self._faults.before_delivery(self._sleep)
         if self._orders.cut_off:
             return  # what is in the spool stays there
         if not claim.wants(facts.header.start, facts.header.stop):
@@ -108,7 +111,8 @@ class Deliveries:
             return
         name = part_file_name(part, claim.token)
         rendered.path.replace(self._store / name)
-        answer = self._channel.ask(
+        answer = self._faults.deliver(
+            self._channel.ask,
             Deliver(
                 token=claim.token,
                 part=part,
@@ -123,7 +127,10 @@ class Deliveries:
                 linear=claim.linear,
                 claim_rendered=rendered.claim_rendered,
                 claim_seconds=rendered.claim_seconds,
-            )
+            ),
+            facts,
+            self._store / name,
+            self._sleep,
         )
         match answer:
             case Delivered(frames=frames):
@@ -134,3 +141,6 @@ class Deliveries:
                 self._log.line(f"part {part}: not taken, {claim.why}")
             case _:
                 self._log.line(f"part {part}: not taken")
+
+    def _sleep(self, seconds: float) -> bool:
+        return self._orders.pause(lambda: self._orders.cut_off, seconds)

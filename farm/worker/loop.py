@@ -44,6 +44,7 @@ from farm.messages import (
 from farm.parts import PartFacts
 from farm.worker.channel import Channel, ChannelClosed
 from farm.worker.delivery import Deliveries, Failure, Rendered
+from farm.worker.faults import Faults
 from farm.worker.heartbeat import Heartbeats
 from farm.worker.log import Log, file_safe
 from farm.worker.orders import HeldClaim, Orders
@@ -103,8 +104,9 @@ class WorkerLoop:
         self._log = log
         self._clock = clock
         self.orders = Orders(clock)
-        self._channel = Channel(sock, self.orders.heard, self.orders.closed)
-        self._deliveries = Deliveries(self._channel, self.orders, spec.store_dir, log)
+        self.faults = Faults(clock, log)
+        self._channel = Channel(self.faults.wire(sock), self._heard, self.orders.closed)
+        self._deliveries = Deliveries(self._channel, self.orders, spec.store_dir, log, self.faults)
         self._throttle = Throttle(spec.profile.fps_cap, clock, self._sleep)
         self._free_at: float | None = None  # when the last claim's work was scheduled to end; None: parked
         self._heartbeats: Heartbeats | None = None
@@ -136,6 +138,10 @@ class WorkerLoop:
 
     # --- talking
 
+    def _heard(self, answer: AnyAnswer) -> None:
+        if not self.faults.hear(answer):
+            self.orders.heard(answer)
+
     def _ask(self, request: AnyRequest) -> AnyAnswer:
         answer = self._channel.ask(request)
         if isinstance(answer, Refused):
@@ -162,6 +168,7 @@ class WorkerLoop:
             self._clock.now,
             heartbeat_seconds=welcome.heartbeat_seconds,
             lease_seconds=welcome.lease_seconds,
+            mute=lambda: self.faults.mute,
         )
         self._heartbeats.start()
 
@@ -314,7 +321,8 @@ class WorkerLoop:
         """Wait until the next frame may be encoded. Raises PartAborted."""
         try:
             self._ask_ahead()
-            if self.aborted() or not self._throttle.wait():
+            self.faults.before_frame(self._sleep)
+            if self.aborted() or not self._throttle.wait(self.faults.speed):
                 raise PartAborted
         except ChannelClosed as closed:
             raise PartAborted from closed
