@@ -21,9 +21,11 @@ from msgspec.structs import replace
 
 from farm.errors import UnevenError, UsageError, shorten
 from farm.events import RelayOptions
+from farm.faults import Fault
 from farm.policies.parameters import did_you_mean
 from farm.policies.registry import from_anywhere, parse_policy, parse_tail
 from farm.scenario.fleets import is_fleet_file, load_sim_workers
+from farm.scenario.scenario import Scenario
 from farm.simulation.conditions import CONDITIONS, random_condition
 from farm.simulation.fleets import FLEETS, grid_world, random_world
 from farm.simulation.grid import FRESH, Schedule
@@ -80,6 +82,10 @@ class Setting:
     heartbeats: bool = True
 
 
+#: Options of the command line that a trial's schedule and setting hold.
+_IN_TRIAL = frozenset(("schedule", "tail", "claim_ahead", "heartbeat", "lease"))
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One run. ``fleet``: a name of the benchmark's, ``fresh``, a fleet file or speeds like ``30,30,12,2``;
@@ -90,6 +96,8 @@ class Trial:
     condition: str = "base"
     seed: int = 0
     setting: Setting = Setting()
+    scenario: Scenario | None = None  #: whose workers and faults they are, in the place of ``fleet``'s
+    faults: tuple[Fault, ...] = ()  #: beside the scenario's
 
     def world(self) -> World:
         """Raises UsageError."""
@@ -101,7 +109,7 @@ class Trial:
             heartbeat_seconds=setting.heartbeat_seconds,
             lease_seconds=setting.lease_seconds,
         )
-        if self.fleet in FLEETS:
+        if self.scenario is None and self.fleet in FLEETS:
             world = grid_world(
                 self.fleet,
                 self.seed,
@@ -109,15 +117,24 @@ class Trial:
                 overhead_seconds=setting.overhead_seconds,
                 options=options,
             )
-        elif self.fleet == FRESH:
+        elif self.scenario is None and self.fleet == FRESH:
             world = random_world(self.seed, part=setting.part, options=options)
         else:
             world = self._own_world(options)
         name = random_condition(self.seed) if self.condition == DRAWN else self.condition
-        return CONDITIONS[name](replace(world, heartbeats=setting.heartbeats))
+        world = replace(world, heartbeats=setting.heartbeats, faults=(*world.faults, *self.faults))
+        return CONDITIONS[name](world)
 
     def _own_world(self, options: RelayOptions) -> World:
         setting = self.setting
+        if self.scenario is not None:
+            world = self.scenario.world(
+                self.scenario.options(options, _IN_TRIAL),
+                frames=setting.frames,
+                part=setting.part,
+                overhead_seconds=setting.overhead_seconds,
+            )
+            return replace(world, seed=self.seed)
         workers = list(load_sim_workers(self.fleet, setting.overhead_seconds))
         if self.seed:
             workers = Stream(self.seed, "fleet", self.fleet).shuffled(workers)
