@@ -4,6 +4,7 @@ and what arrives meanwhile waits."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import nextafter
 
 from farm.simulation.agenda import Agenda
 
@@ -44,7 +45,11 @@ class LeaseTime:
         if not self.standing:
             return 0.0, []
         slept = max(0.0, self._agenda.now - self._since - COUNTED_SECONDS)
+        before = self.now
         self.standing = False
-        self.lost_seconds += slept
+        if slept:
+            self.lost_seconds = self._agenda.now - before
+            while self.now < before:  # by a rounding: it never runs backwards
+                self.lost_seconds = nextafter(self.lost_seconds, 0.0)
         waiting, self.waiting = self.waiting, []
         return slept, waiting
