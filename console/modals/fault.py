@@ -12,7 +12,7 @@ from farm.faults import Fault
 from farm.scenario.faults import parse_fault
 
 #: Key, words, and the fault as ``--fault`` has it; ``{w}`` is the worker.
-_MENU: Final = (
+FAULT_MENU: Final = (
     ("f", "freeze it for 20 s", "stall {w} at 0 for 20"),
     ("k", "kill it; after 10 s another process takes its place", "kill {w} at 0 for 10"),
     ("s", "slow it down to a quarter for 30 s", "slow {w} to 0.25 at 0 for 30"),
@@ -34,10 +34,10 @@ _MENU: Final = (
 
 def fault_question(look: Look, worker: WorkerModel) -> Question:
     """Which one; the answer is for ``chosen_fault``."""
-    choices = [Choice(key, words, key) for key, words, _ in _MENU]
+    choices = [Choice(key, words, key) for key, words, _ in FAULT_MENU]
     return Question(look, f"what goes wrong with {safe(worker.name)}?", lambda: [], lambda: choices)
 
 
 def chosen_fault(answer: str, worker: str) -> Fault:
-    line = next(line for key, _, line in _MENU if key == answer)
+    line = next(line for key, _, line in FAULT_MENU if key == answer)
     return parse_fault(line.format(w=worker))
