@@ -111,27 +111,23 @@ class Deliveries:
             return
         name = part_file_name(part, claim.token)
         rendered.path.replace(self._store / name)
-        answer = self._faults.deliver(
-            self._channel.ask,
-            Deliver(
-                token=claim.token,
-                part=part,
-                file=name,
-                frames=facts.footer.frames,
-                size_bytes=facts.size_bytes,
-                sha256=facts.sha256,
-                render_seconds=rendered.render_seconds,
-                first_frame_crc=facts.footer.first_frame_crc,
-                next_frame_crc=facts.footer.next_frame_crc,
-                lost_frames=facts.footer.lost_frames,
-                linear=claim.linear,
-                claim_rendered=rendered.claim_rendered,
-                claim_seconds=rendered.claim_seconds,
-            ),
-            facts,
-            self._store / name,
-            self._sleep,
+        request = Deliver(
+            token=claim.token,
+            part=part,
+            file=name,
+            frames=facts.footer.frames,
+            size_bytes=facts.size_bytes,
+            sha256=facts.sha256,
+            render_seconds=rendered.render_seconds,
+            first_frame_crc=facts.footer.first_frame_crc,
+            next_frame_crc=facts.footer.next_frame_crc,
+            lost_frames=facts.footer.lost_frames,
+            linear=claim.linear,
+            claim_rendered=rendered.claim_rendered,
+            claim_seconds=rendered.claim_seconds,
         )
+        request = self._faults.spoil(request, self._store / name)
+        answer = self._faults.report(self._channel.ask, request, self._sleep)
         match answer:
             case Delivered(frames=frames):
                 claim.delivered_bytes += facts.size_bytes

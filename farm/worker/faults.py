@@ -131,22 +131,26 @@ class Faults:
                 return
             patience = min(patience * 2, BACKOFF_SECONDS_MAX)
 
-    def deliver(
-        self,
-        ask: Callable[[Deliver], AnyAnswer],
-        request: Deliver,
-        facts: PartFacts,
-        path: Path,
-        sleep: Sleep,
-    ) -> AnyAnswer:
-        """Report a part that is in the store at ``path``: ``ask(request)``, unless something is wrong with
-        the part or with the report."""
-        if not self._troubles:
-            return ask(request)
+    def spoil(self, request: Deliver, path: Path) -> Deliver:
+        """The part that is in the store at ``path``, and what is said of it, unless something is wrong with
+        it."""
         if self._take("wrong-count"):
             request = _described(request, drop_last_packet(path))
         if self._take("corrupt"):
-            flip_byte(path, facts.size_bytes // 2)
+            flip_byte(path, request.size_bytes // 2)
+        return request
+
+    def block(self, part: int, index: int, data: bytes) -> bytes:
+        """A block of a part as it arrives, for deliveries that don't go by rename."""
+        if not self._take("corrupt"):
+            return data
+        middle = len(data) // 2
+        return data[:middle] + bytes((data[middle] ^ 0xFF,)) + data[middle + 1 :]
+
+    def report(self, ask: Callable[[Deliver], AnyAnswer], request: Deliver, sleep: Sleep) -> AnyAnswer:
+        """``ask(request)``, unless something is wrong with the report."""
+        if not self._troubles:
+            return ask(request)
         if self._take("bad-id"):
             request = msgspec.structs.replace(request, token=BAD_TOKEN)
         with self._lock:
