@@ -19,6 +19,8 @@ from farm.events import (
     ClaimGranted,
     ClaimRefused,
     DrainStarted,
+    FaultInjected,
+    FaultLifted,
     FleetMeasured,
     GrantsFreed,
     GrantsHeld,
@@ -185,6 +187,16 @@ def _operator_acted(e: OperatorActed) -> Words:
     if e.detail:
         done += f" {e.detail}" if e.detail.startswith("by ") else f": {e.detail}"
     return "operator", e.worker or "", done
+
+
+def _fault_injected(e: FaultInjected) -> Words:
+    amount = "" if e.amount is None else f" {e.amount:g}"
+    length = "" if e.seconds is None else f" for {seconds(e.seconds)}"
+    return "operator", e.worker or "", f"fault injected: {e.kind}{amount}{length}"
+
+
+def _fault_lifted(e: FaultLifted) -> Words:
+    return "operator", e.worker or "", f"fault over: {e.kind}"
 
 
 def _job_paused(e: JobPaused) -> Words:
@@ -360,6 +372,8 @@ _WORDS: Final[dict[type, Callable[[Any], Words]]] = {
     GrantsHeld: _grants_held,
     GrantsFreed: _grants_freed,
     OperatorActed: _operator_acted,
+    FaultInjected: _fault_injected,
+    FaultLifted: _fault_lifted,
     JobPaused: _job_paused,
     JobResumed: _job_resumed,
     DrainStarted: _drain_started,

@@ -182,6 +182,23 @@ class OperatorActed(Event, frozen=True, kw_only=True):
     detail: str = ""
 
 
+class FaultInjected(Event, frozen=True, kw_only=True):
+    """A fault was brought about on purpose (farm.faults), by a scenario, an option or the console."""
+
+    kind: str
+    worker: str | None = None
+    seconds: float | None = None  #: how long it lasts; None: see farm.faults.KINDS
+    amount: float | None = None
+    fault: str = ""  #: as it was asked for
+
+
+class FaultLifted(Event, frozen=True, kw_only=True):
+    """A fault that was injected for a time is over."""
+
+    kind: str
+    worker: str | None = None
+
+
 class JobPaused(Event, frozen=True, kw_only=True):
     """No new claims; parts in progress are finished, leases held, stall clocks stopped."""
 
@@ -495,6 +512,8 @@ AnyEvent = (
     | GrantsHeld
     | GrantsFreed
     | OperatorActed
+    | FaultInjected
+    | FaultLifted
     | JobPaused
     | JobResumed
     | DrainStarted

@@ -23,6 +23,7 @@ from farm import commands as cmd
 from farm import events as ev
 from farm import messages as msg
 from farm.errors import UsageError, shorten
+from farm.faults import EVERYONE
 from farm.frames import ClaimToken
 from farm.policies.base import Policy
 from farm.policies.registry import TailRule, parse_policy, parse_tail
@@ -225,6 +226,10 @@ class Relay:
                 turn.emit(ev.OperatorActed(action="kill", worker=worker, detail=f"by {command.by}"))
             case cmd.StopNow():
                 turn.emit(ev.OperatorActed(action="stop now", detail=command.reason))
+            case cmd.InjectFault(fault=fault):
+                unknown = [name for name in fault.workers if name not in (*books.workers, EVERYONE)]
+                if unknown:
+                    return turn.outcome(refusal=f"there is no worker {unknown[0]}")
         return self._finish(turn)
 
     # --- requests ----------------------------------------------------------------------------------------
