@@ -183,7 +183,8 @@ def _facts(model: Model, now: float) -> list[str]:
         facts.append(f"paused for {text.duration(model.paused_seconds(now))}")
     else:
         facts.append(f"{model.fps(now):.1f} fps")
-        facts.append(f"ETA {eta_text(model.eta(now))}")
+        if model.drain_reason is None:
+            facts.append(f"ETA {eta_text(model.eta(now))}")
     if deliveries := model.deliveries:
         done, of = sum(part.done for part in deliveries), sum(part.of for part in deliveries)
         rendered = text.plural(model.rendered_frames, "frame")

@@ -175,10 +175,13 @@ def _create(plan: Plan) -> OpenedRun:
         folder.require_free(_ROOM_BYTES_MIN)
         _save_index(plan, folder)
         journal = Journal.create(folder.journal)
+        damage = "the journal was gone" if Store(folder.store).scan() else ""
     except BaseException:
-        folder.remove()
+        if Store(folder.store).scan():
+            folder.close()  # finished parts of a run that lost its journal
+        else:
+            folder.remove()
         raise
-    damage = "the journal was gone" if Store(folder.store).scan() else ""
     return OpenedRun(
         plan=plan, folder=folder, journal=journal, books=Books(), last_at=0.0, history=0, damage=damage
     )

@@ -78,6 +78,11 @@ def test_shares_are_of_the_work_and_fair_ones_of_the_speed() -> None:
     assert (w1.chunks, w1.credited_frames, table.credited_frames) == (1, 30, 40)
 
 
+def test_a_cap_is_that_of_the_last_joining() -> None:
+    table = report((0.0, ev.WorkerJoined(worker="w1", fps_cap=12.0)))
+    assert [row.fps_cap for row in table.workers] == [12.0, 10.0]
+
+
 def test_without_a_speed_of_all_that_worked_no_fair_share_is_guessed() -> None:
     unthrottled = msgspec.structs.replace(OPENED, fleet=())
     table = report(

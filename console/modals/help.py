@@ -13,6 +13,7 @@ from console.theme import SYMBOLS, Look, Mark
 _KEYS: tuple[tuple[str, str], ...] = (
     ("q", "quit; while the run goes on, asks how"),
     ("ctrl+c", "drain; once more: stop at once"),
+    ("ctrl+z", "back to the shell, workers too; fg goes on"),
     ("space p", "pause or resume the job"),
     ("j k ↓ ↑", "select a worker (g G: first, last)"),
     ("enter", "what the selected worker did"),

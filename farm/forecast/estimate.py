@@ -157,7 +157,7 @@ def _held_until(outlook: Outlook) -> float:
         eta = s.eta(claim)
         if math.isinf(eta):
             continue
-        stop = claim.splittable if outlook.tail.kind != "none" else claim.stop
+        stop = s.splittable(claim) if outlook.tail.kind != "none" else claim.stop
         eta -= max(claim.stop - stop, 0) / (s.rate(claim.worker) or 1.0)
         first[claim.chunk] = min(first.get(claim.chunk, math.inf), eta)
     return max(first.values(), default=s.now)

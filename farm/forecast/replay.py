@@ -1,11 +1,12 @@
 """The present state played forward: the policy and the tail rule on a tiny model of the fleet, to the last
 chunk.
 
-Theory of operation. Every worker renders at its measured speed after its measured overhead; nothing else
-happens to it. What is left is then decided: an agenda of ends of claims is worked off, and whoever is idle is
-given what the policy and the tail rule would give. Decisions are those of farm.policies, asked with the
-model's state; what the relay itself does with an answer (cuts, duplicates, claims ahead) is done here for
-whole chunks at a time, where the relay does it part by part.
+Theory of operation. Every worker renders at its measured speed after its measured overhead, and what it is at
+now at its recent speed where that is lower, as decisions take it; nothing else happens to it. What is left is
+then decided: an agenda of ends of claims is worked off, and whoever is idle is given what the policy and the
+tail rule would give. Decisions are those of farm.policies, asked with the model's state (model.py); what the
+relay itself does with an answer (cuts, duplicates, claims ahead) is done here for whole chunks at a time,
+where the relay does it part by part.
 
 Left out, since it changes an end by little: who may not have a part it failed, time limits, trimming, the
 order in which messages of one instant arrive. A worker that is silent now stays so and its claims lapse.
@@ -17,14 +18,16 @@ import heapq
 import math
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
+from farm.forecast.model import Chunk, Claim, settled
 from farm.forecast.outlook import Outlook
 from farm.policies.base import Ask
 from farm.policies.fair import Fair
 from farm.policies.situation import Busy, Situation
-from farm.policies.tails import Duplicate, Split, late, split, split_gains
+from farm.policies.speeds import Speeds
+from farm.policies.tails import Duplicate, Split, late, split
 from farm.relay.grants import _shared_stop as shared_stop
+from farm.relay.grants import nearest_cut
 
 #: Seconds before the overhead in which a worker asks for its next claim (farm.worker.loop).
 AHEAD_SECONDS = 0.25
@@ -37,40 +40,6 @@ WOKEN_IN_VAIN_MAX = 8
 
 class TooLong(Exception):
     """The replay takes more steps than it may."""
-
-
-@dataclass(eq=False, slots=True)
-class _Chunk:
-    number: int
-    start: int
-    next: int
-    stop: int
-    claims: list[_Claim] = field(default_factory=list)
-    workers: set[str] = field(default_factory=set)
-
-
-@dataclass(eq=False, slots=True)
-class _Claim:
-    """``seen`` frames were reached at ``since``, from when on its worker renders."""
-
-    worker: str
-    chunk: _Chunk
-    start: int
-    stop: int
-    seen: float
-    since: float
-    granted_at: float
-    heard_at: float
-    rate: float  #: 0: silent
-    ahead: bool = False
-    over: bool = False
-
-    @property
-    def ends_at(self) -> float:
-        return self.since + (self.stop - self.seen) / self.rate if self.rate > 0 else math.inf
-
-    def position(self, now: float) -> float:
-        return min(self.seen + max(now - self.since, 0.0) * self.rate, self.stop)
 
 
 class Replay:
@@ -86,14 +55,16 @@ class Replay:
         self._open_frames = outlook.situation.open_frames
         self._grants = outlook.grants
         #: in claim order
-        self._chunks: dict[int, _Chunk] = {}
-        self._active: dict[str, _Claim] = {}
-        self._behind: dict[str, _Claim] = {}
+        self._chunks: dict[int, Chunk] = {}
+        self._active: dict[str, Claim] = {}
+        self._behind: dict[str, Claim] = {}
         self._idle: dict[str, None] = dict.fromkeys(outlook.situation.idle)
-        self._agenda: list[tuple[float, int, str, _Claim]] = []
+        self._agenda: list[tuple[float, int, str, Claim]] = []
         self._planned = 0
         self._situation: Situation | None = None
         self._silent: set[str] = set()
+        measured = outlook.situation.speeds.by_worker
+        self._speeds = Speeds({name: settled(speed) for name, speed in measured.items()})
         self._fleet_policy = isinstance(outlook.policy, Fair)
         self._fleet_tail = outlook.tail.kind in ("late", "split")
         self._take_over()
@@ -105,15 +76,18 @@ class Replay:
         self._wake()
         while self._agenda:
             at, _, kind, claim = heapq.heappop(self._agenda)
-            if claim.over or (kind == "done" and claim.ends_at > at + 1e-9):
+            if kind != "asks" and (claim.over or (kind == "done" and claim.ends_at > at + 1e-9)):
                 continue  # it was split, or its chunk is done
             self._now = at
             self._situation = None
             if kind == "ahead":
                 self._ask_ahead(claim)
                 continue
-            freed = self._done(claim) if kind == "done" else self._lapse(claim)
-            end = max(end, at) if kind == "done" else end
+            freed = [claim.worker]
+            if kind == "done":
+                end, freed = max(end, at), self._done(claim)
+            elif kind == "lapse":
+                freed = self._lapse(claim)
             self._wake()
             self._serve(freed)
         return end if not self._chunks and not self._open else math.inf
@@ -126,12 +100,16 @@ class Replay:
             view = outlook.chunks[busy.chunk]
             chunk = self._chunks.get(busy.chunk)
             if chunk is None:
-                chunk = _Chunk(busy.chunk, view.start, view.next, view.stop, workers=set(view.workers))
+                chunk = Chunk(busy.chunk, view.start, view.next, view.stop, workers=set(view.workers))
                 self._chunks[busy.chunk] = chunk
             silent = s.now - busy.heard_at > s.silent_seconds
             rate = 0.0 if silent else s.rate(busy.worker) or 0.0
+            if busy.begun and not busy.ahead:
+                speed = s.speeds.of(busy.worker)
+                self._speeds.by_worker[busy.worker] = speed
+                rate = min(rate, speed.recent_rate or rate)
             begins = max(s.now, busy.granted_at + s.overhead_seconds(busy.worker))
-            claim = _Claim(
+            claim = Claim(
                 worker=busy.worker,
                 chunk=chunk,
                 start=busy.start,
@@ -152,11 +130,11 @@ class Replay:
                 self._plan_end(claim)
         self._chunks = dict(sorted(self._chunks.items()))
 
-    def _plan(self, at: float, kind: str, claim: _Claim) -> None:
+    def _plan(self, at: float, kind: str, claim: Claim) -> None:
         self._planned += 1
         heapq.heappush(self._agenda, (at, self._planned, kind, claim))
 
-    def _plan_end(self, claim: _Claim) -> None:
+    def _plan_end(self, claim: Claim) -> None:
         ends_at = claim.ends_at
         if math.isinf(ends_at):
             return
@@ -171,26 +149,29 @@ class Replay:
 
     # --- what happens ------------------------------------------------------------------------------------
 
-    def _done(self, claim: _Claim) -> list[str]:
+    def _done(self, claim: Claim) -> list[str]:
         """A chunk is finished: by this claim, and for whoever else holds it. Returns who has nothing now."""
         chunk = claim.chunk
         del self._chunks[chunk.number]
         return [held.worker for held in chunk.claims if self._end(held)]
 
-    def _lapse(self, claim: _Claim) -> list[str]:
+    def _lapse(self, claim: Claim) -> list[str]:
         chunk = claim.chunk
         self._end(claim)
         chunk.claims.remove(claim)
         if not chunk.claims:
             del self._chunks[chunk.number]
-            self._reopen(self._frontier(chunk, claim), chunk.stop)
+            self._reopen(chunk.frontier(self._outlook.grid, self._now, claim), chunk.stop)
         return []
 
-    def _end(self, claim: _Claim) -> bool:
+    def _end(self, claim: Claim) -> bool:
         """Whether its worker is idle now."""
         claim.over = True
         held = self._behind if claim.ahead else self._active
         held.pop(claim.worker, None)
+        self._situation = None
+        if claim.worker in self._speeds.by_worker and not claim.ahead:
+            self._speeds.by_worker[claim.worker] = settled(self._speeds.of(claim.worker))
         if claim.ahead or claim.worker in self._silent:
             return False
         behind = self._behind.pop(claim.worker, None)
@@ -208,18 +189,16 @@ class Replay:
             self._open.appendleft((start, stop))
             self._open_frames += stop - start
 
-    def _frontier(self, chunk: _Chunk, *more: _Claim) -> int:
-        """First frame of its first uncredited part."""
-        reached = max((claim.position(self._now) for claim in (*chunk.claims, *more)), default=0.0)
-        grid = self._outlook.grid
-        return max(chunk.next, min(grid.start(grid.part_at(min(int(reached), chunk.stop - 1))), chunk.stop))
-
     # --- decisions ---------------------------------------------------------------------------------------
 
     def _wake(self) -> None:
-        """Those who were idle before; not all of them, if the first can be given nothing (farm.relay)."""
+        """Those who were idle before, as farm.relay.waking does; not all of them, if the first are given
+        nothing."""
         refused = 0
-        for worker in list(self._idle):
+        waiting = list(self._idle)
+        if self._outlook.tail.kind == "split":
+            waiting.sort(key=lambda name: -(self._speeds.of(name).rate or 0.0))
+        for worker in waiting:
             if refused == WOKEN_IN_VAIN_MAX or not (self._open or self._chunks):
                 return
             if self._give(worker):
@@ -249,20 +228,26 @@ class Replay:
             return self._give_open(worker, ahead=False)
         if tail.kind == "duplicate-oldest":
             return self._duplicate_oldest(worker)
-        if tail.kind in ("late", "split") and self._chunks:
-            decision = (late if tail.kind == "late" else split)(worker, self._look())
-            if isinstance(decision, Split):
-                return self._split(worker, decision)
-            if isinstance(decision, Duplicate):
-                return self._duplicate(worker, self._chunks[decision.claim.chunk])
+        return self._fleet_tail and self._by_rule(worker, ahead=False)
+
+    def _by_rule(self, worker: str, *, ahead: bool) -> bool:
+        decision = (late if self._outlook.tail.kind == "late" else split)(worker, self._look())
+        if isinstance(decision, Split):
+            return self._split(worker, decision, ahead=ahead)
+        if isinstance(decision, Duplicate):
+            return self._duplicate(worker, self._chunks[decision.claim.chunk], ahead=ahead)
         return False
 
-    def _ask_ahead(self, claim: _Claim) -> None:
-        """A second claim, of open work and while nobody idles; with ``fair`` who idles has declined it."""
-        idlers = self._idle and not isinstance(self._outlook.policy, Fair)
-        if self._open and not idlers and claim.worker not in self._behind:
-            self._count()
-            self._give_open(claim.worker, ahead=True)
+    def _ask_ahead(self, claim: Claim) -> None:
+        """A second claim, while nobody idles; with ``fair`` who idles has declined what is open."""
+        worker = claim.worker
+        if worker in self._behind or (self._idle and not self._fleet_policy):
+            return
+        self._count()
+        if self._open:
+            self._give_open(worker, ahead=True)
+        elif self._outlook.tail.kind == "split" and not self._idle:
+            self._by_rule(worker, ahead=True)
 
     def _revoke_ahead(self) -> None:
         """Somebody idles and nothing is open: what is held ahead is taken first."""
@@ -283,7 +268,7 @@ class Replay:
         else:
             self._open.popleft()
         self._open_frames -= stop - start
-        self._hold(worker, _Chunk(self._grants, start, start, stop), start, ahead=ahead)
+        self._hold(worker, Chunk(self._grants, start, start, stop), start, ahead=ahead)
         return True
 
     def _stop_for(self, worker: str, start: int, limit: int) -> int | None:
@@ -300,7 +285,7 @@ class Replay:
             open_frames=self._open_frames,
             now=self._now,
             grants=self._grants,
-            speeds=s.speeds,
+            speeds=self._speeds,
             caps=outlook.caps,
         )
         return outlook.grid.stop_for(start, policy.size(ask).frames, limit)
@@ -314,42 +299,39 @@ class Replay:
                 return self._duplicate(worker, chunk)
         return False
 
-    def _duplicate(self, worker: str, chunk: _Chunk) -> bool:
-        start = chunk.start if self._outlook.tail.from_ == "start" else self._frontier(chunk)
+    def _duplicate(self, worker: str, chunk: Chunk, *, ahead: bool = False) -> bool:
+        start = (
+            chunk.start
+            if self._outlook.tail.from_ == "start"
+            else chunk.frontier(self._outlook.grid, self._now)
+        )
         if worker in chunk.workers or start >= chunk.stop:
             return False
-        self._hold(worker, chunk, start, ahead=False)
+        self._hold(worker, chunk, start, ahead=ahead)
         return True
 
-    def _split(self, worker: str, decision: Split) -> bool:
-        chunk = self._chunks[decision.claim.chunk]
-        cut = self._cut_at(decision.claim, decision.at, chunk)
-        if cut is None or not split_gains(decision.claim, cut, worker, self._look()):
-            return False
+    def _split(self, worker: str, decision: Split, *, ahead: bool) -> bool:
+        chunk, cut = self._chunks[decision.claim.chunk], decision.cut
         stop, chunk.stop = chunk.stop, cut
-        for claim in chunk.claims:
-            claim.stop = min(claim.stop, cut)
-            if not claim.ahead:
-                self._plan_end(claim)
-        self._hold(worker, _Chunk(self._grants, cut, cut, stop), cut, ahead=False)
+        if cut <= chunk.start:  # it wasn't begun, and goes over as a whole
+            del self._chunks[chunk.number]
+            for claim in chunk.claims:
+                if self._end(claim):
+                    self._plan(self._now, "asks", claim)
+        else:
+            for claim in chunk.claims:
+                claim.stop = min(claim.stop, cut)
+                if not claim.ahead:
+                    self._plan_end(claim)
+        self._hold(worker, Chunk(self._grants, cut, cut, stop), cut, ahead=ahead)
         return True
 
-    def _cut_at(self, claim: Busy, at: float, chunk: _Chunk) -> int | None:
-        """The cut nearest to ``at`` at which the chunk may be split; None if there is none."""
-        grid = self._outlook.grid
-        part = grid.part_at(min(max(int(at), claim.splittable), chunk.stop - 1))
-        low, high = grid.start(part), grid.stop(part)
-        cut = low if at - low < high - at and low >= claim.splittable else high
-        if cut >= chunk.stop:
-            cut = low
-        return cut if claim.splittable <= cut < chunk.stop and cut > chunk.start else None
-
-    def _hold(self, worker: str, chunk: _Chunk, start: int, *, ahead: bool) -> None:
+    def _hold(self, worker: str, chunk: Chunk, start: int, *, ahead: bool) -> None:
         s = self._outlook.situation
         if chunk.number not in self._chunks:
             self._chunks[chunk.number] = chunk
             self._grants += 1
-        claim = _Claim(
+        claim = Claim(
             worker=worker,
             chunk=chunk,
             start=start,
@@ -379,38 +361,28 @@ class Replay:
                 now=self._now,
                 total_frames=before.total_frames,
                 open_frames=self._open_frames,
+                part_frames=before.part_frames,
                 workers=before.workers,
-                idle=tuple(self._idle),
-                busy=tuple(
-                    self._busy(claim) for held in (self._active, self._behind) for claim in held.values()
-                ),
-                speeds=before.speeds,
+                speeds=self._speeds,
                 heartbeat_seconds=before.heartbeat_seconds,
+                find_idle=lambda: tuple(self._idle),
+                find_busy=self._busy,
+                splittable=self._splittable,
+                cut_near=self._cut_near,
                 hold=before.hold,
                 claims_ahead=before.claims_ahead,
                 profiles=before.profiles,
             )
         return self._situation
 
-    def _busy(self, claim: _Claim) -> Busy:
-        grid, now = self._outlook.grid, self._now
-        silent = claim.worker in self._silent
-        begun = not claim.ahead and (silent or now > claim.since)
-        position = claim.position(now)
-        seen = int(position)
-        seen_at = now - (position - seen) / claim.rate if begun and not silent else now
-        splittable = grid.stop(grid.part_at(min(seen, claim.stop - 1))) if begun else claim.start
-        return Busy(
-            token=f"c{claim.chunk.number}",
-            worker=claim.worker,
-            chunk=claim.chunk.number,
-            start=claim.start,
-            stop=claim.stop,
-            seen=seen,
-            splittable=splittable,
-            begun=begun,
-            ahead=claim.ahead,
-            granted_at=claim.granted_at,
-            heard_at=claim.heard_at if silent else seen_at,
-            holders=len(claim.chunk.claims),
-        )
+    def _busy(self) -> tuple[Busy, ...]:
+        held = (*self._active.values(), *self._behind.values())
+        return tuple(claim.busy(self._outlook.grid, self._now) for claim in held)
+
+    def _splittable(self, busy: Busy) -> int:
+        return self._chunks[busy.chunk].splittable(self._outlook.grid, self._now)
+
+    def _cut_near(self, busy: Busy, at: float) -> int | None:
+        chunk = self._chunks[busy.chunk]
+        starts = [claim.start for claim in chunk.claims]
+        return nearest_cut(self._outlook.grid, chunk.start, chunk.stop, starts, self._splittable(busy), at)

@@ -41,7 +41,6 @@ from farm.paths import (
     printable,
     reason,
     run_folder_path,
-    temporary_name,
 )
 
 RECORDING_SUFFIX = ".jsonl.gz"
@@ -60,7 +59,7 @@ def write_recording(records: Iterable[Record], path: Path) -> None:
     """Write a recording; what had that name is replaced once it is whole. Raises OutputError."""
     header = msgspec.json.encode(_Header(_FORMAT, SCHEMA_VERSION))
     with (
-        atomic_file(path) as file,
+        atomic_file(path, RECORDING_SUFFIX) as file,
         gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0) as packed,
     ):
         packed.write(header + b"\n")
@@ -214,7 +213,6 @@ class RunCatalogue:
         for path in (self.recording_path(run_id), self._entry_path(run_id)):
             try:
                 path.unlink(missing_ok=True)
-                temporary_name(path).unlink(missing_ok=True)
             except OSError as error:
                 raise OutputError(f"{printable(path)} can't be removed: {reason(error)}") from error
 
@@ -230,7 +228,7 @@ class RunCatalogue:
     def _write(self, entry: RunEntry) -> None:
         path = self._entry_path(entry.run_id)
         self._make_folder()
-        with atomic_file(path) as file:
+        with atomic_file(path, _ENTRY_SUFFIX) as file:
             file.write(msgspec.json.encode(entry))
 
     def _read(self, path: Path) -> RunEntry | None:

@@ -254,17 +254,24 @@ def _splittable(books: Books, busy: Busy) -> int:
 
 def _cut_near(books: Books, busy: Busy, at: float) -> int | None:
     """The cut nearest to ``at`` at which the claim's chunk may be split; None if there is none."""
-    grid = books.grid
     chunk = books.chunks[busy.chunk]
-    first = _splittable(books, busy)
-    if any(held.start >= first and held.start > chunk.start for held in chunk.claims.values()):
+    starts = [held.start for held in chunk.claims.values()]
+    return nearest_cut(books.grid, chunk.start, chunk.stop, starts, _splittable(books, busy), at)
+
+
+def nearest_cut(
+    grid: PartGrid, start: int, stop: int, starts: Iterable[int], first: int, at: float
+) -> int | None:
+    """The cut nearest to ``at``, from ``first`` on, at which the chunk ``[start, stop)`` may be split, the
+    claims on which begin at ``starts``; None if there is none."""
+    if any(first <= held > start for held in starts):
         return None  # a copy that begins further on would be left with nothing
-    part = grid.part_at(min(max(int(at), first), chunk.stop - 1))
+    part = grid.part_at(min(max(int(at), first), stop - 1))
     low, high = grid.start(part), grid.stop(part)
     cut = low if at - low < high - at and low >= first else high
-    if cut >= chunk.stop:
+    if cut >= stop:
         cut = low
-    return cut if first <= cut < chunk.stop and cut >= chunk.start else None
+    return cut if first <= cut < stop and cut >= start else None
 
 
 def _grant_duplicate(

@@ -85,9 +85,10 @@ class _Worker:
 
     @property
     def fps_cap(self) -> float | None:
-        if self.profile is not None:
-            return self.profile.fps_cap
-        return self.joined.fps_cap if self.joined is not None else None
+        """As it joined last: the fleet may have been fitted to the machine, or another one at a resume."""
+        if self.joined is not None:
+            return self.joined.fps_cap
+        return self.profile.fps_cap if self.profile is not None else None
 
     @property
     def fps(self) -> float | None:

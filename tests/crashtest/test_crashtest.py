@@ -97,6 +97,7 @@ def test_a_sample_of_crashes(tmp_path: Path) -> None:
     assert_all_passed(crashes(tmp_path, "--points", "1", "--random", "1", "--seed", "11"))
 
 
+@pytest.mark.slow
 def test_an_output_that_has_two_names_when_the_run_is_killed(tmp_path: Path) -> None:
     """It was linked to its name, and not yet unlinked from the other: joining once more must not write into
     it, and it is no stranger's file."""

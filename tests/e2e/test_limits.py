@@ -184,7 +184,7 @@ def test_set_aside_parts_halt_the_run_and_are_told_with_their_story(clip: Path, 
 
 @pytest.mark.slow
 def test_the_hardware_table_of_a_run_that_is_over_and_of_one_that_is_not(clip: Path, tmp_path: Path) -> None:
-    with started("render", clip, "-o", "r.mp4", *QUICK, *FLEET, cwd=tmp_path) as command:
+    with started("render", clip, "-o", "r.mp4", *QUICK, "--fleet", "24,12", cwd=tmp_path) as command:
         command.wait_for("part_credited", worker="w2")
         busy = run("report", "r.mp4", cwd=tmp_path, json=False)
         assert busy.process.returncode == 4 and "in use by process" in busy.stderr
@@ -193,7 +193,7 @@ def test_the_hardware_table_of_a_run_that_is_over_and_of_one_that_is_not(clip: P
     unfinished = table("r.mp4", cwd=tmp_path)
     assert unfinished["outcome"] == "interrupted"
     assert 0 < unfinished["credited_frames"] < 480
-    assert run("resume", "r.mp4", cwd=tmp_path).process.returncode == 0
+    assert run("resume", "r.mp4", *FLEET, cwd=tmp_path).process.returncode == 0
     finished = table("last", cwd=tmp_path)
     assert (finished["outcome"], finished["credited_frames"]) == ("done and verified", 480)
     rows = finished["workers"]

@@ -250,3 +250,53 @@ def test_what_this_process_stored_is_not_read_again(tmp_path: Path, monkeypatch:
     staging = filled(tmp_path, 5)
     monkeypatch.setattr(Staging, "_proved", None)
     assert staging.begin(7, T1, WHOLE, live).done == 5
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+def test_a_crash_at_any_step_loses_nothing_that_was_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1. A process stores blocks and ends before its n-th file operation. 2. Another, under another claim,
+    has all that was acknowledged, goes on, and ends in turn at its n-th. 3. A third one finishes."""
+    left = [0]
+
+    def counted(real: Callable[..., object]) -> Callable[..., object]:
+        def operation(*args: object, **fields: object) -> object:
+            left[0] -= 1
+            if left[0] == 0:
+                raise Crash
+            return real(*args, **fields)
+
+        return operation
+
+    monkeypatch.setattr(os, "fsync", lambda handle: None)  # the machine goes on, only the process ends
+    for module, name in ((os, "pwrite"), (os, "write"), (os, "fsync"), (Path, "replace"), (Path, "unlink")):
+        monkeypatch.setattr(module, name, counted(getattr(module, name)))
+    step, crashed = 0, True
+    while crashed:
+        step, crashed = step + 1, False
+        folder = tmp_path / f"at{step}"
+        folder.mkdir()
+        acknowledged, final = 0, None
+        for process in range(1, 4):
+            left[0] = step if process < 3 else 0
+            staging, token = Staging(folder), f"c0#{process}@e{process}"
+            try:
+                done = staging.begin(7, token, WHOLE, over).done
+                assert done >= acknowledged
+                for index in range(done, WHOLE.blocks):
+                    acknowledged = put(staging, index, token)
+                    assert acknowledged == index + 1
+                final = staging.finish(7, token)
+                break
+            except Crash:
+                crashed = True
+                if not (final := next(iter(folder.glob("*.part")), None)):
+                    continue
+                break  # it was in the store already, where a resume adopts it
+        left[0] = 0
+        assert final is not None and final.read_bytes() == DATA
+    assert step > 40

@@ -249,6 +249,16 @@ def test_rendering_goes_on_beside_a_delivery_until_two_parts_wait(tmp_path: Path
     assert_stored_whole(farm)
 
 
+def test_waiting_for_a_slow_link_is_reported_as_the_worker_s_pace(tmp_path: Path) -> None:
+    """Or it would be given more than its link can carry. A part takes 0.2 s to deliver, and next to nothing
+    to render: from the third on each waits for the one two before it."""
+    farm = Farm(tmp_path, parts=5, policy="fixed,50")
+    assert farm.work_on("w1", link=farm.link_of(4, latency_seconds=0.05)) is End.FINISHED
+    credits = farm.events(ev.PartCredited)
+    rendering = sum(credit.render_seconds for credit in credits)
+    assert max(credit.claim_seconds for credit in credits) > rendering + 0.3
+
+
 # --- finished parts in spools -----------------------------------------------------------------------------
 
 

@@ -76,7 +76,7 @@ def test_a_part_that_fails_is_reported_after_the_parts_before_it(tmp_path):
     [
         (MemoryError(), "out of memory", "MemoryError"),
         (ValueError("a bug"), "error", "a bug"),
-        (OSError(28, "No space left on device"), "error", "[Errno 28] No space left on device"),
+        (OSError(28, "No space left on device"), "disk full", "[Errno 28] No space left on device"),
     ],
 )
 def test_any_other_exception_is_a_failure_too(tmp_path, error, kind, message):
