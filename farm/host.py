@@ -217,10 +217,10 @@ class RelayHost:
 
     def _watch(self, events: Sequence[ev.AnyEvent]) -> None:
         for event in events:
-            if isinstance(event, ev.PartDiverged):
+            if isinstance(event, ev.PartUnsettled):
                 self._failure = VerificationError(
-                    f"two copies of part {event.part} differ ({event.worker}, {event.token}): the encoder "
-                    "does not give the same bytes twice, so no output can be trusted"
+                    f"part {event.part}: {event.reason}: the same frames don't give the same bytes, so no "
+                    "output can be trusted"
                 )
             elif isinstance(event, ev.PartFailed):
                 self._part_failed.set()

@@ -26,6 +26,8 @@ def grant(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.Grante
         return msg.Finished(why="the run is stopping")
     if not books.work_left:
         return msg.Finished(why="all work is done")
+    if worker in books.disputes.distrusted:
+        return msg.Finished(why=f"its copy of part {books.disputes.distrusted[worker]} was the odd one")
     granted = try_grant(turn, worker, policy, tail)
     if granted is not None:
         return granted
@@ -83,6 +85,8 @@ def grant_part(turn: Turn, worker: str, part: int) -> msg.Granted | None:
     start, stop = books.grid.start(part), books.grid.stop(part)
     why = f"offered part {part} from its spool"
     chunk = books.chunk_at(start)
+    if books.disputes.bars(worker, part):
+        return None
     if chunk is not None:
         if chunk.number not in books.duplicable or worker in chunk.workers:
             return None
@@ -299,7 +303,8 @@ def _open_range(turn: Turn, worker: str) -> tuple[int, int] | None:
 
 
 def _shunned(turn: Turn, worker: str) -> list[int]:
-    return sorted(part for part in turn.books.troubled if _left_to_others(turn, worker, part))
+    barred = turn.books.disputes.barred(worker)
+    return sorted({*barred, *(part for part in turn.books.troubled if _left_to_others(turn, worker, part))})
 
 
 def _left_to_others(turn: Turn, worker: str, part: int) -> bool:
@@ -307,7 +312,10 @@ def _left_to_others(turn: Turn, worker: str, part: int) -> bool:
     failed = books.tries[part]
     if worker not in failed:
         return False
-    return any(name not in failed and books.expected(name, turn.now) for name in books.workers)
+    return any(
+        name not in failed and books.expected(name, turn.now) and not books.disputes.bars(name, part)
+        for name in books.workers
+    )
 
 
 def _tail_open(books: Books, tail: TailRule) -> bool:
