@@ -41,6 +41,8 @@ def try_grant(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.Gr
     books = turn.books
     if books.paused_at is not None or books.workers[worker].blocked_until is not None:
         return None
+    if worker in books.disputes.distrusted:
+        return None  # it was told to leave
     if not books.open.frames and tail.kind != "split":
         _take_ahead(turn, worker)
     found = _open_range(turn, worker)
