@@ -425,7 +425,7 @@ class RelayHost:
     async def _see_off(self, reason: str) -> None:
         """Write down the good-bye of workers that were ended from here: no losses."""
         now = self._clock.now()
-        events: list[ev.AnyEvent] = []
+        events: list[ev.AnyEvent] = [*self._faults.never_came()]
         for worker in list(self._relay.books.workers):
             events += self._relay.handle(worker, msg.Leave(reason=reason), now).events
         await self._log.commit(now, events)

@@ -19,7 +19,7 @@ from farm import events as ev
 from farm import messages as msg
 from farm.faults import Fault, FaultSchedule, Step, Troubles
 from farm.messages import AnyRequest
-from farm.scenario.faults import spell
+from farm.scenario.faults import never_came, spell
 from farm.simulation.agenda import Agenda
 from farm.simulation.delivery import Deliveries, RenderedPart
 from farm.simulation.doing import Doing
@@ -69,7 +69,11 @@ class Faults:
         self._schedule = FaultSchedule(world.faults, names, world.frames)
         self._asleep: list[TroubledWorker] = []  # by ``suspend``
         self._troubled: set[str] = set()  # whose deliveries are looked at one by one
-        self.to_come = 0
+        self._planned: list[Step] = []
+
+    @property
+    def to_come(self) -> int:
+        return len(self._planned)
 
     def see(self, at: float, events: Sequence[ev.AnyEvent]) -> None:
         """Events as they happen."""
@@ -79,14 +83,19 @@ class Faults:
     def inject(self, fault: Fault, now: float) -> None:
         self._plan(self._schedule.inject(fault, now))
 
+    def never_came(self) -> list[ev.Notice]:
+        """At the end: what is to be said of faults that never came due."""
+        planned = [step.fault for step in self._planned if step.begins]
+        return never_came([*self._schedule.waiting, *planned])
+
     def _plan(self, steps: Sequence[Step]) -> None:
         for step in steps:
-            self.to_come += 1
+            self._planned.append(step)
             at = max(step.at + self._stage.lease_time.lost_seconds, self._agenda.now)
             self._agenda.add(at, self._act, step)
 
     def _act(self, step: Step) -> None:
-        self.to_come -= 1
+        self._planned.remove(step)
         worker = self._workers[step.worker] if step.worker is not None else None
         if worker is not None and worker.doing is Doing.GONE:
             if step.begins:

@@ -140,9 +140,9 @@ def test_a_third_worker_that_fails_it_tries_again_for_nobody_else_may() -> None:
 def test_one_worker_with_wrong_bytes_never_ends_in_a_wrong_film_that_was_found_out(
     wrong: set[str], steps: list[tuple[int, int]], tail: str
 ) -> None:
-    """Whoever of five has wrong bytes, in whatever order they speak: the books stay right (recounted by
-    the driver), no healthy worker is distrusted, and once a wrong copy was found out nothing by its maker is credited
-    at the end."""
+    """Whoever of five has wrong bytes, in whatever order they speak: the books stay right (recounted by the
+    driver), no healthy worker is distrusted, and once a wrong copy was found out nothing by its maker is
+    credited at the end."""
     names = ("w1", "w2", "w3", "w4", "w5")
     run = Run(*names, parts=8, policy="fixed,20", tail=tail)
 
