@@ -38,7 +38,9 @@ from farm.events import (
     PartFailed,
     PartRetried,
     PartSetAside,
+    PartSettled,
     PartSuperseded,
+    PartUnsettled,
     PartVoided,
     PhaseStarted,
     RangeReopened,
@@ -352,6 +354,17 @@ def _part_diverged(e: PartDiverged) -> Words:
     )
 
 
+def _part_settled(e: PartSettled) -> Words:
+    wrong = (
+        f"{e.odd} was wrong and is not trusted any more" if e.odd else "the one found in the store was not"
+    )
+    return "error", e.odd or "", f"the copies of part {e.part}: {e.by}'s decides; {wrong}"
+
+
+def _part_unsettled(e: PartUnsettled) -> Words:
+    return "error", "", f"part {e.part}: {e.reason}"
+
+
 def _seam_mismatched(e: SeamMismatched) -> Words:
     return (
         "warning",
@@ -400,5 +413,7 @@ _WORDS: Final[dict[type, Callable[[Any], Words]]] = {
     PartSetAside: _part_set_aside,
     PartRetried: _part_retried,
     PartDiverged: _part_diverged,
+    PartSettled: _part_settled,
+    PartUnsettled: _part_unsettled,
     SeamMismatched: _seam_mismatched,
 }

@@ -28,7 +28,7 @@ from farm import messages as msg
 from farm.clock import LeaseClock
 from farm.faults import KINDS, Fault, FaultSchedule, Step
 from farm.paths import printable
-from farm.scenario.faults import spell
+from farm.scenario.faults import never_came, spell
 
 #: How late a step may be by the lease clock before it is put off again.
 _EARLY_SECONDS = 0.005
@@ -104,7 +104,7 @@ class FaultDriver:
         self._wall = wall
         self._fill = folder / FILL_NAME
         self._host: Host | None = None
-        self._timers: set[asyncio.TimerHandle] = set()
+        self._timers: dict[asyncio.TimerHandle, Step] = {}
         self._within: dict[tuple[str, str], Step] = {}  # begun in a worker and not over
 
     @classmethod
@@ -132,13 +132,12 @@ class FaultDriver:
         """The work is over: nothing more happens, and the disk is given back."""
         for timer in self._timers:
             timer.cancel()
-        self._timers.clear()
         self._fill.unlink(missing_ok=True)
 
-    @property
-    def waiting(self) -> tuple[Fault, ...]:
-        """Faults that never came due."""
-        return self._schedule.waiting
+    def never_came(self) -> list[ev.Notice]:
+        """At the end: what is to be said of faults that never came due."""
+        planned = [step.fault for step in self._timers.values() if step.begins]
+        return never_came([*self._schedule.waiting, *planned])
 
     # --- doing -------------------------------------------------------------------------------------------
 
@@ -150,7 +149,7 @@ class FaultDriver:
         timer: asyncio.TimerHandle
 
         def due() -> None:
-            self._timers.discard(timer)
+            del self._timers[timer]
             left = step.at - self._clock.now()
             if left > _EARLY_SECONDS:  # the machine slept, which lease time doesn't count
                 self._later(left, step)
@@ -158,7 +157,7 @@ class FaultDriver:
                 self._act(step)
 
         timer = asyncio.get_running_loop().call_later(seconds, due)
-        self._timers.add(timer)
+        self._timers[timer] = step
 
     def _act(self, step: Step) -> None:
         host = self._host

@@ -231,7 +231,7 @@ class FaultSchedule:
 
     @property
     def waiting(self) -> tuple[Fault, ...]:
-        """Faults that have not happened at all yet."""
+        """Faults that nothing has brought about yet."""
         return tuple(dict.fromkeys(armed.fault for armed in self._armed if not armed.fired))
 
 

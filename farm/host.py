@@ -241,10 +241,10 @@ class RelayHost:
 
     def _watch(self, events: Sequence[ev.AnyEvent]) -> None:
         for event in events:
-            if isinstance(event, ev.PartDiverged):
+            if isinstance(event, ev.PartUnsettled):
                 self._failure = VerificationError(
-                    f"two copies of part {event.part} differ ({event.worker}, {event.token}): the encoder "
-                    "does not give the same bytes twice, so no output can be trusted"
+                    f"part {event.part}: {event.reason}: the same frames don't give the same bytes, so no "
+                    "output can be trusted"
                 )
             elif isinstance(event, ev.PartFailed):
                 self._part_failed.set()
@@ -474,7 +474,7 @@ class RelayHost:
     async def _see_off(self, reason: str) -> None:
         """Write down the good-bye of workers that were ended from here: no losses."""
         now = self._clock.now()
-        events: list[ev.AnyEvent] = list(self._guard.last_peaks())
+        events: list[ev.AnyEvent] = [*self._guard.last_peaks(), *self._faults.never_came()]
         for worker in list(self._relay.books.workers):
             events += self._relay.handle(worker, msg.Leave(reason=reason), now).events
         await self._log.commit(now, events)

@@ -36,9 +36,10 @@ from farm.faultgrid import (
 DOCUMENT = Path(__file__).parents[1] / "docs" / "reliability.md"
 BEGIN, END = "<!-- faults: scripts/reliability_doc.py -->", "<!-- end of faults -->"
 HEAD = """## Faults
-Each fault that can be injected (samples/scenarios/README.md), on its own, under two policies, in virtual time and on
-real processes. What must come of each: every frame is credited once, the packets of the output are the same bytes as
-undisturbed, the run ends in bounded time, and its exit code tells the truth (0 done and verified, 5 incomplete).
+Each fault that can be injected (samples/scenarios/README.md), on its own, under two policies, in virtual time
+and on real processes. What must come of each: every frame is credited once, the packets of the output are the
+same bytes as undisturbed, the run ends in bounded time, and its exit code tells the truth (0: done and
+verified, 5: incomplete).
 """
 
 

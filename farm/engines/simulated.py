@@ -467,6 +467,8 @@ class Simulation:
         for name in list(books.workers):
             outcome = self.relay.handle(name, msg.Leave(reason=reason), self.lease_time.now)
             self._log(outcome.events)
+        if self._faults is not None:
+            self._log(self._faults.never_came())
         complete = books.finished and not books.set_aside_frames
         self._log((ev.RunFinished(exit_code=0 if complete else 5, outcome=self._outcome()),))
 

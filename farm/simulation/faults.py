@@ -14,7 +14,7 @@ from typing import Protocol
 
 from farm import events as ev
 from farm.faults import Fault, FaultSchedule, Step
-from farm.scenario.faults import spell
+from farm.scenario.faults import never_came, spell
 from farm.simulation.agenda import Agenda
 from farm.simulation.doing import Doing
 from farm.simulation.leasetime import LeaseTime
@@ -36,8 +36,6 @@ class Stage(Protocol):
 
 
 class Faults:
-    """``to_come``: steps that are planned and have not happened."""
-
     def __init__(
         self,
         stage: Stage,
@@ -52,7 +50,12 @@ class Faults:
         names = [worker.name for worker in world.workers]
         self._schedule = FaultSchedule(world.faults, names, world.frames)
         self._asleep: list[TroubledWorker] = []  # by ``suspend``
-        self.to_come = 0
+        self._planned: list[Step] = []
+
+    @property
+    def to_come(self) -> int:
+        """Steps that are planned and have not happened."""
+        return len(self._planned)
 
     def see(self, at: float, events: Sequence[ev.AnyEvent]) -> None:
         """Events as they happen."""
@@ -62,14 +65,19 @@ class Faults:
     def inject(self, fault: Fault, now: float) -> None:
         self._plan(self._schedule.inject(fault, now))
 
+    def never_came(self) -> list[ev.Notice]:
+        """At the end: what is to be said of faults that never came due."""
+        planned = [step.fault for step in self._planned if step.begins]
+        return never_came([*self._schedule.waiting, *planned])
+
     def _plan(self, steps: Sequence[Step]) -> None:
         for step in steps:
-            self.to_come += 1
+            self._planned.append(step)
             at = max(step.at + self._stage.lease_time.lost_seconds, self._agenda.now)
             self._agenda.add(at, self._act, step)
 
     def _act(self, step: Step) -> None:
-        self.to_come -= 1
+        self._planned.remove(step)
         worker = self._workers[step.worker] if step.worker is not None else None
         if worker is not None and worker.doing is Doing.GONE:
             if step.begins:

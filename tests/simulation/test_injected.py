@@ -168,6 +168,14 @@ def test_a_fault_of_a_worker_that_is_gone_is_said_not_done() -> None:
     assert notice.text == "a fault did not happen: stall w1 at 2: w1 is gone"
 
 
+def test_a_fault_whose_moment_never_comes_is_said_at_the_end() -> None:
+    lines = ("kill w1 when it has delivered 99 parts", "stall w1 at 99")
+    result = troubled(*lines)
+    assert [event.text for _, event in saw(result, ev.Notice)] == [
+        f"a fault never came: {line}" for line in lines
+    ]
+
+
 def test_a_world_with_impossible_faults_is_refused() -> None:
     with pytest.raises(UsageError, match="there is no worker 'w9'"):
         troubled("kill w9 at 1")
