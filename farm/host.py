@@ -104,6 +104,7 @@ class RelayHost:
         self._part_failed = asyncio.Event()
         self._inbox: list[_Stimulus] = []
         self._arrived = asyncio.Event()
+        self._in_hand = 0  # of the batch that is being handled
         self._held = False
         self._tick_waits = False
         self._waking = Waking()
@@ -165,11 +166,11 @@ class RelayHost:
             await self._arrived.wait()
             self._arrived.clear()
             batch, self._inbox = self._inbox, []
-            if self._held:
-                self._held = False
-                self._engine.hold_reading(False)
             while batch and self._failure is None:
+                self._in_hand = len(batch)
                 batch = batch[await self._handle(batch) :]
+                self._in_hand = len(batch)
+                self._read_on()
                 if batch:
                     await asyncio.sleep(0)  # what brings no events is committed without a wait
             if self._failure is not None:
@@ -325,6 +326,18 @@ class RelayHost:
         if wanted and self.departures.may_restart(worker):
             self._starting.add(worker)
             self._spawn(self._start(self._specs[worker]))
+        elif sure and worker in self._specs and not (books.finished or books.draining):
+            self._hand_on_spool(self._specs[worker])
+
+    def _hand_on_spool(self, gone: WorkerSpec) -> None:
+        """A worker won't come back: what it had finished is another one's to offer."""
+        alive = (spec for name, spec in self._specs.items() if name in self._alive)
+        heir = next((spec.name for spec in alive if spec.shares_disk), "")
+        if heir and gone.shares_disk:
+            books = self._relay.books
+            spools = tuple(map(str, (gone.spool_dir, *gone.orphan_spools)))
+            beat = msg.Beat(hold=books.paused_at is not None, drain=books.draining, orphan_spools=spools)
+            self._engine.send(heir, msg.encode(beat))
 
     # --- memory ------------------------------------------------------------------------------------------
 
@@ -370,7 +383,7 @@ class RelayHost:
             self._log.show(
                 self._clock.now(),
                 ev.Gauges(
-                    inbox=len(self._inbox),
+                    inbox=self._waiting,
                     inbox_max=INBOX_MAX,
                     deliveries=self.desk.receiving,
                     deliveries_max=DELIVERIES_MAX,
@@ -462,14 +475,14 @@ class RelayHost:
                 self._post(_Stimulus(partial(self._note_stall, slept)))
             if not self._tick_waits and self._waking.may_judge(self._clock.now()):
                 self._tick_waits = True
-                self._post(_Stimulus(self._judge))
+                self._post(_Stimulus(partial(self._judge, self._clock.now())))
 
     def _note_stall(self, seconds: float, now: float) -> Outcome:
         return Outcome(events=(ev.LoopStalled(seconds=seconds),))
 
-    def _judge(self, now: float) -> Outcome:
+    def _judge(self, asked_at: float, now: float) -> Outcome:
         self._tick_waits = False
-        return self._relay.tick(now)
+        return Outcome() if self._waking.comes_late(asked_at, now) else self._relay.tick(now)
 
     async def _see_off(self, reason: str) -> None:
         """Write down the good-bye of workers that were ended from here: no losses."""
@@ -487,9 +500,19 @@ class RelayHost:
     def _post(self, stimulus: _Stimulus) -> None:
         self._inbox.append(stimulus)
         self._arrived.set()
-        if len(self._inbox) >= INBOX_MAX and not self._held:
+        if self._waiting >= INBOX_MAX and not self._held:
             self._held = True
             self._engine.hold_reading(True)
+
+    @property
+    def _waiting(self) -> int:
+        """Messages that were taken in and not handled yet."""
+        return len(self._inbox) + self._in_hand
+
+    def _read_on(self) -> None:
+        if self._held and self._waiting < INBOX_MAX:
+            self._held = False
+            self._engine.hold_reading(False)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine beside the loop; what it raises ends the run."""

@@ -202,6 +202,7 @@ class Beat(Answer, frozen=True, kw_only=True):
     claims: tuple[ClaimState, ...] = ()
     hold: bool = False  #: finish the part in progress, then wait
     drain: bool = False  #: finish the part in progress, release the rest and leave
+    orphan_spools: tuple[str, ...] = ()  #: of workers that are gone for good; offer what is finished in them
 
 
 class Delivered(Answer, frozen=True, kw_only=True):

@@ -14,6 +14,10 @@ from farm.events import RelayOptions
 #: A shorter gap is how busy machines are, and not worth a line; lease time doesn't count it all the same.
 TOLD_SECONDS = 0.5
 _RESPITE_SECONDS_MIN = 1.0
+#: A judgement that waited for so long to be made may have slept: nearly all that lease time allows a gap that
+#: was not found yet. It is put off, so many times in a row at most.
+_LATE_SECONDS = 0.3
+_PUT_OFF_MAX = 3
 
 
 class Waking:
@@ -21,6 +25,7 @@ class Waking:
 
     def __init__(self) -> None:
         self._judge_from = 0.0
+        self._put_off = 0
 
     def found_gap(self, slept_seconds: float, now: float, options: RelayOptions) -> None:
         """The clock left ``slept_seconds`` out just now."""
@@ -30,3 +35,10 @@ class Waking:
 
     def may_judge(self, now: float) -> bool:
         return now >= self._judge_from
+
+    def comes_late(self, asked_at: float, now: float) -> bool:
+        """Whether a judgement asked for at ``asked_at`` is better left to the next tick, which sees whether
+        everything stood still meanwhile."""
+        late = now - asked_at >= _LATE_SECONDS and self._put_off < _PUT_OFF_MAX
+        self._put_off = self._put_off + 1 if late else 0
+        return late

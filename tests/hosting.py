@@ -41,6 +41,7 @@ class Puppets:
         self.kills: list[str] = []
         self.heard: dict[str, list[msg.AnyAnswer]] = {}
         self.stillborn: set[str] = set()
+        self.holds: list[bool] = []  #: each time reading was held and let go
 
     async def start(self, specs: Sequence[WorkerSpec], events: EngineEvents) -> None:
         self.events = events
@@ -55,7 +56,8 @@ class Puppets:
     def send(self, worker: str, data: bytes) -> None:
         self.heard[worker].append(msg.decode_answer(data))
 
-    def hold_reading(self, hold: bool) -> None: ...
+    def hold_reading(self, hold: bool) -> None:
+        self.holds.append(hold)
 
     def stall(self, worker: str, stalled: bool) -> None: ...
 
@@ -74,12 +76,24 @@ class Puppets:
             self.events.gone(worker, reason, True)
 
 
-class BoundlessJournal:
-    async def append(self, records: Sequence[ev.Record]) -> None: ...
+class ScriptedJournal:
+    """Takes all records while it is ``taking``."""
+
+    def __init__(self) -> None:
+        self.taking = asyncio.Event()
+        self.taking.set()
+        self.waiting = 0
+
+    async def append(self, records: Sequence[ev.Record]) -> None:
+        self.waiting += 1
+        await self.taking.wait()
+        self.waiting -= 1
 
 
 class ScriptedStore:
     """Every part is as it should be; ``accepting`` is called, in the checking thread, for each."""
+
+    folder = Path("run") / "store"
 
     def __init__(self) -> None:
         self.accepting: Callable[[], object] = lambda: None
@@ -125,7 +139,8 @@ class Rig:
         self.records: list[ev.Record] = []
         self.relay = Relay(Books())
         self.loop_watch = LoopWatch(time.monotonic)
-        log = EventLog(BoundlessJournal(), 0, self.records.extend)
+        self.journal = ScriptedJournal()
+        log = EventLog(self.journal, 0, self.records.extend)
         options = {"policy": "fixed,10", "heartbeat_seconds": 5.0} | options
         self.relay.open(opened(self.grid.cuts, ev.RelayOptions(**options)), 0.0)
         self.relay.start(0.0)

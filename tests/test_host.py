@@ -60,6 +60,31 @@ async def test_a_slow_disk_holds_up_deliveries_and_nothing_else() -> None:
 
 
 @on_loop
+async def test_a_full_inbox_holds_reading_and_drops_nothing() -> None:
+    """What is in the hand of a slow disk counts as waiting, too."""
+    async with Rig("w1") as rig:
+        await rig.join("w1")
+        rig.journal.taking.clear()
+        said = 0
+
+        def say() -> None:
+            nonlocal said
+            said += 1
+            rig.say("w1", msg.Release(token="c0#1@e1"))  # refused, which is an event
+
+        for _ in range(INBOX_MAX - 12):
+            say()
+        await until(lambda: rig.journal.waiting, "the disk to be waited for")
+        assert rig.engine.holds == []
+        for _ in range(12):
+            say()
+        assert rig.engine.holds == [True]
+        rig.journal.taking.set()
+        await until(lambda: len(rig.engine.heard["w1"]) == 1 + said, "all answers")
+        assert rig.engine.holds == [True, False]
+
+
+@on_loop
 async def test_a_full_inbox_is_handled_in_slices() -> None:
     """500 messages of a millisecond each would keep the loop for half a second."""
     async with Rig("w1") as rig:
@@ -118,6 +143,22 @@ def test_a_machine_that_is_starved_again_and_again_is_not_asleep_for_ever() -> N
     waking = Waking()
     waking.found_gap(0.4, 10.0, options)
     assert waking.may_judge(10.0), "a gap that no lease minds is none"
+
+
+@on_loop
+async def test_a_judgement_that_slept_on_its_way_is_left_to_the_next_tick() -> None:
+    """Asked for before everything stopped and made after it, it would see a lease that ran out."""
+    async with Rig("w1", raw=0.0, lease_seconds=2.0, heartbeat_seconds=0.4) as rig:
+        await rig.join("w1")
+        await rig.claim("w1")
+        await let_pass(rig, 1.8)
+        judge = rig.host._judge
+        rig.host._tick_waits = True  # what a tick does, and then the machine sleeps
+        asked_at = rig.clock.now()
+        assert rig.raw is not None
+        rig.raw += 6.0
+        assert judge(asked_at, rig.clock.now()).events == ()
+        assert rig.relay.books.workers["w1"].claims
 
 
 async def let_pass(rig: Rig, seconds: float) -> None:

@@ -222,6 +222,8 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except sqlite3.ProgrammingError:
         raise
+    except UnicodeDecodeError as error:  # a file's bytes in what SQLite says of it
+        raise _damaged(path, "it holds what SQLite can't make sense of") from error
     except sqlite3.Error as error:
         raise _explanation(path, error) from error
 

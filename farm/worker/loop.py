@@ -189,23 +189,33 @@ class WorkerLoop:
             heartbeats.stop()
 
     def _claim(self) -> HeldClaim | None:
-        """The next claim, waited for if there is none now. None: leave."""
+        """The next claim, waited for if there is none now. None: leave. What is left in spools is offered
+        first. Who is parked asks again only if a claim came in between and was taken back, or was for what it
+        had offered."""
         orders = self.orders
-        claim = orders.take_grant()
-        if claim is not None:
-            return claim
-        if self._deliveries.left_behind:
-            self._offers.make()
-        if orders.leaving or orders.finished:
-            return None
+        look, asked_at = self._offers.due, -1  # how many claims there had been when it last asked
+        while True:
+            claim = orders.take_grant()
+            if claim is not None:
+                return claim
+            if look or orders.has_orphans:
+                look = False
+                self._offers.make()
+                continue
+            if orders.leaving or orders.finished:
+                return None
+            if asked_at != orders.grants:
+                asked_at = orders.grants
+                self._ask_for_claim()
+            orders.wait_for_news(asked_at)
+
+    def _ask_for_claim(self) -> None:
         answer = self._ask(Claim())
         if isinstance(answer, Parked):
             self._free_at = None
             self._log.line(f"parked: {answer.why}")
         elif isinstance(answer, Finished):
             self._log.line(f"finished: {answer.why}")
-        orders.wait(lambda: orders.has_grant or orders.leaving or orders.finished)
-        return orders.take_grant()
 
     def _leave(self, reason: str) -> None:
         self._log.line(f"leave: {reason}")

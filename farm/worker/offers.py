@@ -35,11 +35,18 @@ class Offers:
         self._orders = orders
         self._deliveries = deliveries
         self._log = log
+        self._orphans = spec.orphan_spools
+
+    @property
+    def due(self) -> bool:
+        """There may be something to offer."""
+        return self._deliveries.left_behind or self._orders.has_orphans
 
     def make(self) -> None:
         """Offer what there is, part after part. Raises what ``ask`` raises, ChannelClosed, and OSError."""
         self._deliveries.left_behind = False
-        for folder in (self._spec.spool_dir, *self._spec.orphan_spools):
+        self._orphans += self._orders.take_orphan_spools()
+        for folder in (self._spec.spool_dir, *self._orphans):
             for found in finished_parts(folder, self._grid, self._spec.settings_hash):
                 if self._orders.leaving or self._orders.finished:
                     return

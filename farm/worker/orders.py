@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from farm.clock import Clock
 from farm.events import ClaimProgress
@@ -90,6 +91,7 @@ class Orders:
         self.lease_seconds: float | None = None
         self.heartbeat_seconds: float | None = None
         self.claim_ahead = False  #: the relay lets workers ask ahead
+        self.orphan_spools: tuple[Path, ...] = ()  #: handed on to this worker, and not looked through yet
         self.answers = 0  #: how many were heard; a sign of life
         self._clock = clock
         self._claims: dict[str, HeldClaim] = {}  # all and only those a heartbeat lists
@@ -112,6 +114,7 @@ class Orders:
                 case Beat():
                     self.hold = answer.hold
                     self.drain = self.drain or answer.drain
+                    self.orphan_spools += tuple(map(Path, answer.orphan_spools))
                     for state in answer.claims:
                         self._update(state.token, state.next, state.stop, state.live, state.reason)
                 case Delivered() | BlockStored():
@@ -193,6 +196,25 @@ class Orders:
                 if claim.live:
                     return claim
             return None
+
+    @property
+    def has_orphans(self) -> bool:
+        return bool(self.orphan_spools)
+
+    @property
+    def grants(self) -> int:
+        """How many claims were ever granted."""
+        return len(self._seen)
+
+    def take_orphan_spools(self) -> tuple[Path, ...]:
+        with self.changed:
+            spools, self.orphan_spools = self.orphan_spools, ()
+            return spools
+
+    def wait_for_news(self, grants: int) -> None:
+        """Wait until there were more claims than ``grants``, or something else is to be done than to wait for
+        one. Raises ChannelClosed."""
+        self.wait(lambda: self.grants != grants or self.leaving or self.finished or self.has_orphans)
 
     def progress(self) -> tuple[ClaimProgress, ...]:
         with self.changed:

@@ -59,13 +59,33 @@ def test_the_same_outlook_gives_the_same_estimate() -> None:
     assert estimate(outlook) == estimate(outlook)
 
 
-def test_an_estimate_doesnt_change_with_the_run() -> None:
-    """It is worked out in another thread while the books go on."""
-    simulation = Simulation(world_with("guided,12+duplicate-oldest", condition="noise"))
-    outlook = outlook_at(simulation, 20.0)
-    before = estimate(outlook)
-    simulation.run_until(60.0)
-    assert estimate(outlook) == before
+@pytest.mark.parametrize("schedule", ["guided,12+duplicate-oldest", "fair+split"])
+def test_an_estimate_doesnt_change_with_the_run(schedule: str) -> None:
+    """It is worked out in another thread while the books go on. Nothing was asked of the situation before."""
+    plain, watched = (Simulation(world_with(schedule, condition="noise")) for _ in range(2))
+    expected = outlook_at(plain, 20.0)
+    outlook = outlook_at(watched, 20.0)
+    watched.run()
+    assert estimate(outlook) == estimate(expected)
+    then, now = expected.situation, outlook.situation
+    assert (now.idle, now.busy) == (then.idle, then.busy) and now.busy
+    for claim in now.busy:
+        middle = (claim.seen + claim.stop) / 2
+        assert now.splittable(claim) == then.splittable(claim)
+        assert now.cut_near(claim, middle) == then.cut_near(claim, middle)
+
+
+def test_what_a_worker_is_at_goes_on_as_of_late_and_nothing_after_it() -> None:
+    """A hard scene: the one claim in hand takes twice as long, all later ones do not."""
+    world = replace(world_with("fixed,48+none", ahead=False), workers=(SimWorker(name="w1", fps=30.0),))
+    outlook = outlook_at(Simulation(world), 20.0)
+    usual = Replay(outlook, 1000).end_at()
+    (claim,) = outlook.situation.busy
+    assert claim.begun
+    speed = outlook.situation.speeds.by_worker["w1"]
+    speed.recent_frames = speed.recent_seconds * 15.0
+    later = Replay(outlook, 1000).end_at() - usual
+    assert later == pytest.approx((claim.stop - claim.seen) * (1 / 15 - 1 / 30), rel=0.01)
 
 
 def test_with_a_broken_policy_of_a_users_own_there_is_an_estimate() -> None:
@@ -105,14 +125,17 @@ def test_five_hundred_workers_stay_cheap(policy: str, tail: str) -> None:
     """Processor time, so that a busy machine doesn't count. A look is what the relay's loop waits for."""
     simulation = Simulation(world_with("guided,12+duplicate-oldest", "X500", part=200))
     simulation.run_until(12.0)
-    started = time.process_time()
-    outlook = outlook_of(simulation.books, parse_policy(policy), parse_tail(tail), 12.0)
-    looked = time.process_time()
-    found = estimate(outlook)
-    worked_out = time.process_time()
-    assert found is not None and found.by == ("T" if policy == "fair" else "rate")
-    assert looked - started < 0.05
-    assert worked_out - looked < 0.25
+    looks, works = [], []
+    for _ in range(3):  # the least of three: a crowded machine makes even processor time dearer
+        started = time.process_time()
+        outlook = outlook_of(simulation.books, parse_policy(policy), parse_tail(tail), 12.0)
+        looked = time.process_time()
+        found = estimate(outlook)
+        looks.append(looked - started)
+        works.append(time.process_time() - looked)
+        assert found is not None and found.by == ("T" if policy == "fair" else "rate")
+    assert min(looks) < 0.05
+    assert min(works) < 0.25
 
 
 @pytest.mark.parametrize("paused", [True, False])

@@ -87,7 +87,7 @@ def take_up(path: Path) -> tuple[Taken, Books, list[str]]:
     said: list[str] = []
     with RunFolder.open(path) as folder:
         taken = take_journal(folder)
-        books = taken.books
+        books = taken.history.books
         relay = Relay(books, ev.RelayOptions())
 
         async def commit(outcome: Outcome) -> None:
@@ -96,7 +96,7 @@ def take_up(path: Path) -> tuple[Taken, Books, list[str]]:
         async def note(level: str, text: str) -> None:
             said.append(text)
 
-        if not taken.history:
+        if not taken.history.records:
             relay.open(taken.opened or OPENED, 0.0)
         relay.start(100.0)
         asyncio.run(recheck_store(relay, Store(folder.store), SETTINGS, lambda: 100.0, commit, note))

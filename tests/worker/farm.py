@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -16,7 +17,9 @@ from farm.clock import LeaseClock, MonotonicClock
 from farm.engines.base import EngineEvents, FrameSplitter, frame
 from farm.eventlog import EventLog
 from farm.fleet import LinkProfile, WorkerProfile
+from farm.guard import Watches
 from farm.host import End, RelayHost
+from farm.loopwatch import LoopWatch
 from farm.messages import Block, Heartbeat, Offer, decode_request
 from farm.relay.books import Books
 from farm.relay.relay import Relay
@@ -181,7 +184,8 @@ class Farm:
         await log.commit(clock.now(), relay.start(clock.now()).events)
         self.engine = ThreadEngine(self)
         store = Store(self.store)
-        self.host = RelayHost(relay, log, self.engine, store, clock, specs, "hash", lambda: None)
+        watches = Watches(LoopWatch(time.monotonic))
+        self.host = RelayHost(relay, log, self.engine, store, clock, specs, "hash", lambda: None, watches)
         work = asyncio.create_task(self.host.run())
         killed = asyncio.create_task(self._killed.wait())
         await asyncio.wait([work, killed], return_when=asyncio.FIRST_COMPLETED)

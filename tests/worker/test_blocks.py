@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from farm import events as ev
+from farm.commands import KillWorker
 from farm.deliveries import DELIVERIES_MAX
 from farm.fleet import LinkProfile
 from farm.host import End
@@ -286,6 +287,36 @@ def test_a_worker_that_shares_the_disk_delivers_what_others_had_rendered(tmp_pat
     assert sorted(farm.renderers.rendered) == [0, 1]
     assert {credit.worker for credit in farm.events(ev.PartCredited)} == {"new"}
     assert not any(path.exists() for path in orphans)
+    assert_stored_whole(farm)
+
+
+@pytest.mark.parametrize("heir", ["at work", "parked"])
+def test_what_a_worker_had_finished_that_is_gone_for_good_goes_to_another(tmp_path: Path, heir: str) -> None:
+    """1. w1 has finished two parts and hangs in the delivery of the first. 2. The operator kills it. 3. w2,
+    which renders part 2, or has nothing to do, delivers both in its place."""
+    farm = Farm(tmp_path, parts=3 if heir == "at work" else 2, policy="fixed,20", tail="none")
+    if heir == "at work":
+        farm.renderers.hold_at = {25}
+
+    def hang(part: int, index: int) -> None:
+        if part == 0 and not farm.events(ev.WorkerLeft):
+            while len(farm.renderers.rendered) < 2 or not (heir == "parked" or farm.renderers.at.qsize()):
+                time.sleep(0.005)
+            assert farm.loop is not None and farm.host is not None
+            farm.loop.call_soon_threadsafe(farm.host.post_command, KillWorker(worker="w1"))
+            while not farm.events(ev.WorkerLeft):
+                time.sleep(0.005)
+            farm.renderers.go_on()
+            raise LinkBroken("its process is gone")
+
+    farm.faults.always = hang
+    assert farm.work_on("w1", "w2", link=LinkProfile()) is End.FINISHED
+    rendered = sorted(farm.renderers.rendered)
+    if heir == "at work":
+        assert rendered == [0, 1, 2]
+    else:  # who is parked is given the work at once, and offers what is finished when it looks up
+        assert set(rendered) == {0, 1}
+    assert {credit.worker for credit in farm.events(ev.PartCredited)} == {"w2"}
     assert_stored_whole(farm)
 
 

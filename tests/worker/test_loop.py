@@ -359,3 +359,17 @@ def test_linear_reading_takes_a_renderer_of_its_own(tmp_path):
             assert deliver.linear is linear
             r.complete(token)
         assert r.renderers.opened == [False, True]
+
+
+def test_a_parked_worker_whose_claim_is_taken_back_at_once_asks_again(tmp_path):
+    """1. It is parked. 2. A claim is pushed, and revoked for somebody else before it is begun. 3. For the
+    relay it is idle now, so it has to ask."""
+    with rig(tmp_path) as r:
+        r.join()
+        r.peer.say(Parked(why="all is in flight"), to=r.peer.expect(Claim))
+        with r.loop.orders.changed:  # both are heard before it looks up
+            r.loop.orders.heard(Granted(token=T1, start=10, stop=20, next=10, lease_seconds=20))
+            r.loop.orders.heard(Beat(claims=(ClaimState(T1, live=False, reason="revoked"),)))
+        r.peer.say(Finished(why="all frames are credited"), to=r.peer.expect(Claim))
+        r.bye()
+        assert r.renderers.rendered == []
