@@ -103,6 +103,7 @@ class WorkerLoop:
         renderer: Callable[[bool], Renderer],
         log: Log,
         clock: Clock,
+        faults: Faults | None = None,
     ) -> None:
         self._spec = spec
         self._grid = PartGrid(spec.cuts)
@@ -110,7 +111,7 @@ class WorkerLoop:
         self._log = log
         self._clock = clock
         self.orders = Orders(clock)
-        self.faults = Faults(clock, log)
+        self.faults = faults or Faults(clock, log)
         self._channel = Channel(self.faults.wire(sock), self._heard, self.orders.closed)
         blocks = None
         if spec.link is not None:
