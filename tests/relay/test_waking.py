@@ -47,14 +47,15 @@ def test_the_fastest_is_woken_first_where_work_is_split() -> None:
 
 
 def test_a_worker_is_told_that_others_will_be_sooner() -> None:
-    """1. w1 renders 10 frames a second, w2 one in ten seconds. 2. w1 has taken a part again. 3. Of the seven
+    """1. w1 renders 10 frames a second, w2 one. 2. w1 has taken a part again. 3. Of the seven
     that are open w2 would end none before w1 has done them all: it is parked, and told so."""
     run = Run("w1", "w2", policy="fair,cap=1", tail="split")
     for worker in ("w1", "w2"):
         run.claim(worker)
     run.now = 1.0
     at_speed(run, "w1", 10.0, 0)
-    at_speed(run, "w2", 0.1, 1)
+    run.now = 10.0
+    at_speed(run, "w2", 1.0, 1)
     assert run.claim("w1").stop == 30
     assert (
         run.park("w2").why == "others are expected to be done with what is open before this worker would be"
