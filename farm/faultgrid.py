@@ -137,6 +137,20 @@ def make_clip(folder: Path) -> Path:
 def run_case(case: Case | None, policy: str, clip: Path, folder: Path, reference: str = "") -> Outcome:
     """On real processes, in ``folder``, which exists. Case None: undisturbed. ``reference``: the sha256 of
     the packets that a good run must have."""
+    run = live_run(case, policy, clip, folder)
+    run.start()
+    ended = run.wait(LIMIT_SECONDS)
+    records = [record for record in run.take() if record.seq >= 0]
+    if not ended:
+        raise TimeoutError(f"{case.name if case else 'an undisturbed run'} took over {LIMIT_SECONDS:g} s")
+    assert run.result is not None
+    if run.result.exit_code is ExitCode.BUG:
+        raise RuntimeError(run.result.message)
+    return judge(case, records, reference)
+
+
+def live_run(case: Case | None, policy: str, clip: Path, folder: Path) -> LiveRun:
+    """A run that is not started yet."""
     name, tail = POLICIES[policy]
     request = JobRequest(
         source=clip,
@@ -149,21 +163,12 @@ def run_case(case: Case | None, policy: str, clip: Path, folder: Path, reference
         fleet=tuple(WorkerProfile(name=worker, fps_cap=fps) for worker, fps in SPEEDS.items()),
         faults=case.parsed if case is not None else (),
     )
-    run = LiveRun(
+    return LiveRun(
         open_run(make_plan(request)),
         run_id="faultgrid",
         engine=LocalEngine,
         wall_time=lambda: datetime.now(UTC).isoformat(),
     )
-    run.start()
-    ended = run.wait(LIMIT_SECONDS)
-    records = [record for record in run.take() if record.seq >= 0]
-    if not ended:
-        raise TimeoutError(f"{case.name if case else 'an undisturbed run'} took over {LIMIT_SECONDS:g} s")
-    assert run.result is not None
-    if run.result.exit_code is ExitCode.BUG:
-        raise RuntimeError(run.result.message)
-    return judge(case, records, reference)
 
 
 def judge(case: Case | None, records: Sequence[ev.Record], reference: str) -> Outcome:

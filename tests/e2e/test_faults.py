@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from farm import commands as cmd
+from farm import events as ev
 from farm.engines.local import prepare
 from farm.errors import ExitCode
-from farm.faultgrid import CASES, POLICIES, Case, make_clip, run_case
+from farm.faultgrid import CASES, LIMIT_SECONDS, POLICIES, Case, live_run, make_clip, run_case
+from farm.scenario.faults import parse_fault
 from tests.e2e.command import run
 from tests.e2e.test_run import QUICK, assert_done, packets, started
 
@@ -55,6 +58,32 @@ def test_a_sample_of_faults(case: Case, policy: str, grid: tuple[Path, str], tmp
 def test_every_fault(case: Case, policy: str, grid: tuple[Path, str], tmp_path: Path) -> None:
     clip, reference = grid
     assert run_case(case, policy, clip, tmp_path, reference).wrong == ()
+
+
+@pytest.mark.slow
+def test_the_console_injects_into_a_run(grid: tuple[Path, str], tmp_path: Path) -> None:
+    """What the console does at a key: a command to the source, at any moment."""
+    clip, reference = grid
+    run = live_run(None, "fair", clip, tmp_path)
+    run.start()
+    records: list[ev.Record] = []
+
+    def saw(kind: type[ev.Event]) -> list[ev.AnyEvent]:
+        if not run.ended:
+            run.wait_news(LIMIT_SECONDS)
+        records.extend(run.take())
+        return [record.event for record in records if isinstance(record.event, kind)]
+
+    while not saw(ev.PartCredited):
+        assert not run.ended
+    assert run.send(cmd.InjectFault(fault=parse_fault("slow w1 to 0.1 at 99 for 1"))) is None
+    assert run.send(cmd.InjectFault(fault=parse_fault("kill w9 at 0"))) is None
+    assert run.wait(LIMIT_SECONDS)
+    (injected,) = saw(ev.FaultInjected)
+    assert isinstance(injected, ev.FaultInjected) and (injected.kind, injected.worker) == ("slow", "w1")
+    assert any("there is no worker w9" in str(event) for event in saw(ev.Notice))
+    (finished,) = saw(ev.RunFinished)
+    assert isinstance(finished, ev.RunFinished) and finished.packets_sha256 == reference
 
 
 @pytest.mark.slow

@@ -10,8 +10,10 @@ from msgspec.structs import replace
 from farm import commands as cmd
 from farm import events as ev
 from farm.clock import MonotonicClock
+from farm.engines.simulated import Simulation
 from farm.errors import UsageError
 from farm.faultgrid import CASES, POLICIES, Case, simulate_case
+from farm.fleet import LinkProfile
 from farm.scenario.faults import parse_fault
 from farm.simulation.runs import SimResult, encode_log, simulate
 from farm.simulation.source import SimulatedSource
@@ -146,6 +148,75 @@ def test_a_store_that_refuses_is_asked_again() -> None:
     assert times[0] == pytest.approx(0.5 + 0.1 + 0.2 + 0.4 + 0.8 + 1.6)
     assert times[1] == times[0]
     assert result.finished and not saw(result, ev.PartFailed)
+
+
+#: A part of five frames in five blocks, half a second for them together.
+LINK = LinkProfile(mib_per_second=0.2, block_bytes=20_000)
+
+
+def linked(*lines: str, **options: object) -> SimResult:
+    return troubled(*lines, workers=(worker("w1", link=LINK),), **options)
+
+
+def test_over_a_link_damage_costs_a_block_and_no_part() -> None:
+    sound, result = linked(), linked("corrupt w1 at 1.1")
+    assert result.finished and not saw(result, ev.PartFailed) and result.wasted_frames == 0
+    assert len(saw(result, ev.BlockStored)) == len(saw(sound, ev.BlockStored)) == 60
+    (late,) = [
+        part
+        for (at, part), (before, _) in zip(times_of_parts(result), times_of_parts(sound), strict=True)
+        if at > before + 0.1
+    ][:1]
+    assert late > 0, "from the part that was damaged on, all come later"
+
+
+def times_of_parts(result: SimResult) -> list[tuple[float, int]]:
+    return [(at, event.part) for at, event in saw(result, ev.PartCredited)]
+
+
+def test_over_a_link_a_store_that_refuses_is_asked_for_the_same_block_again() -> None:
+    result = linked("rate-limit w1 at 0.75 for 2")
+    stored = [at for at, _ in saw(result, ev.BlockStored)]
+    assert not [at for at in stored if 0.9 < at < 2.75] and [at for at in stored if at > 2.75]
+    assert len(stored) == 60 and result.finished and not saw(result, ev.PartFailed)
+
+
+def test_over_a_link_that_always_damages_the_claim_fails_in_the_end() -> None:
+    """30 tries take some minutes of backoff; then the part has failed, and comes in when the fault is over."""
+    result = linked("corrupt w1 at 0.6 for 400", stall_timeout_seconds=4000.0)
+    ((at, failed),) = saw(result, ev.PartFailed)
+    assert failed.message == "the store did not take it, and 30 tries before" and 100 < at < 400
+    assert result.finished
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cut w1 at 0.75 for 3",
+        "stall w1 at 0.75 for 3",
+        "kill w1 at 0.75 for 1",
+        "report-late w1 by 2 at 0.2",
+        "report-twice w1 at 0 for 100",
+        "wrong-count w1 at 0.75",
+        "rate-limit w1 at 0.75 for 1",
+        "suspend at 0.75 for 3",
+    ],
+)
+def test_over_a_link_every_frame_is_credited_once(line: str) -> None:
+    result = linked(line)
+    assert result.finished and result.credited_frames == 60
+    assert sorted(event.part for _, event in saw(result, ev.PartCredited)) == list(range(12))
+    assert saw(result, ev.FaultInjected)
+
+
+def test_being_able_to_have_faults_changes_nothing() -> None:
+    world = small_world(worker("w1", link=LINK), worker("w2", 7.0), frames=200)
+    plain, able = (Simulation(world, keep_log=True, injectable=able) for able in (False, True))
+    plain.run()
+    able.run()
+    assert encode_log(plain.records) == encode_log(able.records)
+    fault = cmd.InjectFault(fault=parse_fault("kill w1 at 0"))
+    assert Simulation(world).command(fault) == "this simulation was not made to have faults injected"
 
 
 @pytest.mark.parametrize("line", ["pause-relay at 1 for 6", "suspend at 1 for 6"])

@@ -48,6 +48,7 @@ class Script:
         self.at: dict[tuple[int, int], Callable[[bytes], bytes]] = {}
         self.always: Callable[[int, int], None] = lambda part, index: None
         self.seen: list[tuple[int, int]] = []
+        self.of: dict[str, Faults] = {}  #: the faults of each worker, to inject others
 
     def block(self, part: int, index: int, data: bytes) -> bytes:
         self.seen.append((part, index))
@@ -230,7 +231,7 @@ class Farm:
     def work(self, spec: WorkerSpec, sock: socket.socket) -> None:
         """A worker's life, in its thread."""
         clock = MonotonicClock()
-        faults = ScriptedFaults(self.faults, clock, self.log)
+        self.faults.of[spec.name] = faults = ScriptedFaults(self.faults, clock, self.log)
         WorkerLoop(spec, sock, self.renderers.open, self.log, clock, faults).run()
 
     # --- from a worker's thread
