@@ -98,6 +98,7 @@ class LinkedDeliveries(Deliveries):
         self._damaged = False  # its block on the way
         self._before = 0  # bytes its claim had delivered before it
         self._retry_seconds = RETRY_SECONDS
+        self._tries = 0  # since a block was stored
         self._said: Begin | Block | Fail | None = None  # what is to be said when the worker goes on
         self._gone = False
 
@@ -111,11 +112,14 @@ class LinkedDeliveries(Deliveries):
         claim.delivered_bytes = max(claim.delivered_bytes, self._before + self._stored_bytes(part))
         if not claim.wants(part.start, part.stop):
             self.answered()
+        elif self._damaged:
+            self._damaged = False
+            self._retry(part, self._carry)
         elif self._done < self._blocks(part):
             self._carry(part)
         else:
             size_bytes = self._size(part)
-            self._line.send(msgspec.structs.replace(part.deliver(), blocks=self._done, size_bytes=size_bytes))
+            self._report(msgspec.structs.replace(part.deliver(), blocks=self._done, size_bytes=size_bytes))
 
     def answered(self) -> None:
         if self._part is not None:

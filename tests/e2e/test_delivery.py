@@ -135,7 +135,9 @@ def test_injected_faults_strike_blocks_and_change_no_packet(clip: Path, packets:
     file = fleet(tmp_path, LINK, LINK, LINK)
     lines = [word for fault in faults for word in ("--fault", fault)]
     even = ("--schedule", "fixed,12", "--tail", "none", "--lease", "8", "--heartbeat", "0.5")
-    command = run("render", clip, "-o", "f.mp4", *QUICK, "--fleet", file, *even, *lines, "--keep", cwd=tmp_path)
+    command = run(
+        "render", clip, "-o", "f.mp4", *QUICK, "--fleet", file, *even, *lines, "--keep", cwd=tmp_path
+    )
     assert_done(command, packets)
     assert {event["kind"] for event in command.of("fault_injected")} == {"corrupt", "rate-limit", "cut"}
     assert not command.of("part_failed") and not command.of("claim_ended", how="lapsed")

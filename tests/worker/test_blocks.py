@@ -453,7 +453,7 @@ def test_an_injected_cut_breaks_the_delivery_which_goes_on_after_it(tmp_path: Pa
 
 
 def test_an_injected_wrong_count_comes_whole_and_is_refused(tmp_path: Path) -> None:
-    """Once more, in case the blocks were put together wrongly; then the part failed, and is rendered again."""
+    """Once more, in case the blocks were put together wrongly; then the part failed, and is rendered anew."""
     farm = Farm(tmp_path, parts=2)
     injects(farm, (0, 2), kind="wrong-count")
     assert farm.work_on("w1", link=farm.link_of(4)) is End.FINISHED

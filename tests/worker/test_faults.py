@@ -166,9 +166,7 @@ def test_cut_off_it_renders_on_and_all_arrives_in_order_when_the_cut_ends(tmp_pa
         r.until(lambda orders: orders.hold)
 
 
-def test_cut_off_for_good_it_ends_after_three_leases(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cut_off_for_good_it_ends_after_three_leases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("farm.worker.heartbeat.SILENT_SECONDS_MIN", 0.0)
     with rig(tmp_path) as r:
         r.lease_seconds = 0.1
