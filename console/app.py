@@ -25,6 +25,7 @@ from textual.binding import Binding, BindingType
 from console.driver import ConsoleDriver
 from console.modals.confirm import kill_question, quit_question
 from console.modals.dialog import Dialog, Question
+from console.modals.fault import chosen_fault, fault_question
 from console.modals.help import Help
 from console.modals.worker import WorkerDetail
 from console.model import Model
@@ -34,7 +35,7 @@ from console.theme import DARK, LIGHT, Look, textual_theme
 from console.timeline import WorkerModel
 from console.widgets.key_bar import SaidRow
 from console.widgets.lines import LineWidget
-from farm.commands import AnyCommand, Drain, KillWorker, Pause, Resume, StallWorker, StopNow
+from farm.commands import AnyCommand, Drain, InjectFault, KillWorker, Pause, Resume, StallWorker, StopNow
 from farm.view import Source
 
 SAID_SECONDS = 6.0
@@ -285,6 +286,15 @@ class ConsoleApp(App[Outcome]):
                 self.command(KillWorker(worker=worker.name), f"Killing {worker.name}.")
 
         self.push_screen(kill_question(self.look, worker), answered)
+
+    def ask_fault(self, worker: WorkerModel) -> None:
+        def answered(answer: str | None) -> None:
+            if answer is not None:
+                fault = chosen_fault(answer, worker.name)
+                whom = f" for {worker.name}" if fault.workers else ""
+                self.command(InjectFault(fault=fault), f"Injecting {fault.kind}{whom}.")
+
+        self.push_screen(fault_question(self.look, worker), answered)
 
     # --- leaving -----------------------------------------------------------------------------------------
 

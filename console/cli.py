@@ -119,6 +119,7 @@ def _complain(sentence: str) -> None:
 
 @app.command()
 def render(
+    context: typer.Context,
     source: Annotated[Path | None, typer.Argument(metavar="INPUT", help="The video to render.")] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Where the result goes: .mp4, .mov, .mkv or .webm.")
@@ -148,6 +149,8 @@ def render(
     halt: opt.HaltWhen = None,
     memfree: opt.Memfree = None,
     nice: opt.Nice = None,
+    fault: opt.FaultLines = None,
+    scenario: opt.ScenarioPath = None,
     overwrite: opt.Overwrite = False,
     never_overwrite: opt.NeverOverwrite = False,
     decode: opt.Decode = False,
@@ -166,35 +169,43 @@ def render(
 
     A run that was stopped or killed goes on where it was when the same command is given again.
     """
+    typed = opt.typed(context)
+    plot = opt.scenario(scenario, typed)
+    if plot is not None and source is None and input_option is None:
+        source = plot.input
     source = opt.one_input(source, input_option)
     if output is None:
         raise UsageError("say where the result goes: -o OUTPUT")
     settings = opt.job_settings(output, encoder, crf, preset, pix_fmt, option or [], threads, audio, part)
+    options = opt.relay_options(
+        schedule,
+        tail,
+        lease,
+        heartbeat,
+        stall_timeout,
+        timeout,
+        max_tries,
+        claim_ahead,
+        backoff,
+        halt,
+        memfree,
+        nice,
+    )
     request = JobRequest(
         source=source,
         output=output,
         settings=settings,
-        options=opt.relay_options(
-            schedule,
-            tail,
-            lease,
-            heartbeat,
-            stall_timeout,
-            timeout,
-            max_tries,
-            claim_ahead,
-            backoff,
-            halt,
-            memfree,
-            nice,
-        ),
+        options=options,
         fleet=opt.fleet(workers, fleet, overhead, threads),
         overwrite=opt.overwrite(overwrite, never_overwrite),
         temp=temp,
         keep=keep,
         decode="all" if decode else "sample",
         fit_fleet=fit_fleet,
+        faults=opt.faults(fault),
     )
+    if plot is not None:
+        request = opt.played(request, plot, typed)
     showing = opt.show_options(ui, quiet, refresh, readonly, ascii_only, stay, drain_timeout)
     plan = make_plan(request)
     if dry_run:
@@ -292,6 +303,10 @@ def report(
 
 @app.command()
 def demo(
+    context: typer.Context,
+    scenario: Annotated[
+        str | None, typer.Argument(metavar="[SCENARIO]", help="A scenario file to show instead.")
+    ] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Where the demo's result goes.")] = Path(
         "demo.mp4"
     ),
@@ -300,6 +315,7 @@ def demo(
     overhead: opt.Overhead = 0.5,
     schedule: opt.Schedule = opt.DEFAULT_SCHEDULE,
     tail: opt.Tail = opt.DEFAULT_TAIL,
+    fault: opt.FaultLines = None,
     overwrite: opt.Overwrite = False,
     ui: opt.UiName = "auto",
     quiet: opt.Quiet = False,
@@ -313,9 +329,17 @@ def demo(
 
     Stall a worker (s) or kill one (x) and see what becomes of its claim.
     """
+    typed = opt.typed(context)
+    plot = opt.scenario(scenario, typed)
     options = opt.relay_options(schedule, tail, 6.0, 0.5, 60.0, None, 3)
     showing = opt.show_options(ui, quiet, refresh, readonly, ascii_only, stay, drain_timeout)
-    with demo_request(output, opt.fleet(None, fleet, overhead), frames, options, overwrite) as request:
+    workers = opt.fleet(None, fleet, overhead)
+    if plot is not None and plot.job.frames is not None and "frames" not in typed:
+        frames = plot.job.frames
+    with demo_request(output, workers, frames, options, overwrite) as request:
+        request = _replace(request, {"faults": opt.faults(fault)})
+        if plot is not None:
+            request = opt.played(request, plot, typed)
         return carry_out(make_plan(request), showing, _run_id())
 
 

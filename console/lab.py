@@ -55,6 +55,7 @@ Speed = Annotated[float, typer.Option("--speed", help="With --ui tui: virtual se
 
 
 def simulate(
+    context: typer.Context,
     fleet: Annotated[
         str,
         typer.Option(
@@ -73,6 +74,8 @@ def simulate(
     heartbeat: opt.Heartbeat = 2.0,
     lease: opt.Lease = 20.0,
     no_heartbeats: NoHeartbeats = False,
+    fault: opt.FaultLines = None,
+    scenario: opt.ScenarioPath = None,
     condition: Annotated[
         str,
         typer.Option(
@@ -94,20 +97,27 @@ def simulate(
     console (--ui tui) space halts virtual time, [ and ] slow and hurry it, and . steps.
     """
     from console import simulate as lab
-    from console.trials import Trial, claims_ahead, parse_conditions
+    from console.trials import Trial, parse_conditions
     from farm.simulation.grid import Schedule
 
     showing = _showing(ui, speed, refresh)
-    setting = _setting(frames, part, overhead, heartbeat, lease, not no_heartbeats)
     if not (math.isfinite(frame_kb) and 0 < frame_kb <= 1e6):
         raise UsageError(f"--frame-kb {frame_kb:g}: give kilobytes above 0 and at most 1,000,000")
-    setting = replace(setting, frame_bytes=frame_kb * 1000)
+    typed = opt.typed(context)
+    plot = opt.scenario(scenario, typed)
     options = opt.relay_options(schedule, tail, lease, heartbeat, 120.0, None, 3, claim_ahead)
+    if plot is not None:
+        options = plot.options(options, typed)
+        fleet, frames = scenario or fleet, frames or plot.frames
+        part = part if "part" in typed else plot.job.part or part
+    heartbeat, lease = options.heartbeat_seconds, options.lease_seconds
+    setting = _setting(frames, part, overhead, heartbeat, lease, not no_heartbeats)
+    setting = replace(setting, frame_bytes=frame_kb * 1000)
     conditions = parse_conditions(condition)
     if len(conditions) != 1:
         raise UsageError(f"--condition {shorten(condition)}: one at a time; 'uneven compare' takes many")
-    ahead = claims_ahead(schedule) if claim_ahead is None else claim_ahead
-    trial = Trial(Schedule(options.policy, tail, ahead), fleet, conditions[0], seed, setting)
+    chosen = Schedule(options.policy, options.tail, options.claim_ahead)
+    trial = Trial(chosen, fleet, conditions[0], seed, setting, plot, opt.faults(fault))
     _check_frames(frames, [fleet])
     if showing == "tui":
         seen = lab.watch_in_console(trial, rate=speed, refresh_hz=refresh, ascii_only=ascii_only, stay=stay)

@@ -5,11 +5,12 @@ Rule: a value that can't be is refused here, with the option's name and what wou
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,10 +21,14 @@ from console.drive import ShowOptions
 from console.terminal import choose_ui
 from farm.errors import UsageError
 from farm.events import RelayOptions
+from farm.faults import Fault
 from farm.fleet import WorkerProfile, uniform_fleet
 from farm.halt import parse_halt
+from farm.plan import JobRequest
 from farm.policies.registry import from_anywhere, parse_policy, parse_tail
+from farm.scenario.faults import parse_fault
 from farm.scenario.fleets import load_fleet
+from farm.scenario.scenario import Scenario, read_scenario
 from farm.settings import CONTAINERS, GridSettings, JobSettings, VideoSettings
 
 DEFAULT_SCHEDULE = "fair"
@@ -147,6 +152,24 @@ Ascii = Annotated[bool, typer.Option("--ascii", help="Draw the console with ASCI
 Stay = Annotated[bool, typer.Option("--stay", help="Leave the console open when the run has ended.")]
 DrainTimeout = Annotated[
     float, typer.Option("--drain-timeout", metavar="SECONDS", help="Patience after SIGTERM or SIGHUP.")
+]
+
+FaultLines = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fault",
+        metavar="FAULT",
+        help="Inject one: 'stall w3 at 10 for 30', 'kill w1 when it has delivered 2 parts'; again for more.",
+    ),
+]
+
+ScenarioPath = Annotated[
+    str | None,
+    typer.Option(
+        "--scenario",
+        metavar="FILE",
+        help="Fleet, policy and faults from a scenario file; what is typed beside it counts more.",
+    ),
 ]
 
 #: Spellings of ffmpeg's that people type from habit, with ours.
@@ -359,6 +382,43 @@ def fleet(
     if workers:
         return uniform_fleet(workers, overhead)
     return ()
+
+
+def faults(lines: Sequence[str] | None) -> tuple[Fault, ...]:
+    """``--fault``, each. Raises UsageError."""
+    return tuple(parse_fault(line) for line in lines or ())
+
+
+def typed(context: typer.Context) -> frozenset[str]:
+    """The names of the parameters that were given on the command line."""
+    return frozenset(
+        name
+        for name in context.params
+        if (source := context.get_parameter_source(name)) is not None and source.name == "COMMANDLINE"
+    )
+
+
+def scenario(path: str | None, typed: Collection[str]) -> Scenario | None:
+    """``--scenario``. Raises UsageError."""
+    for option in ("fleet", "workers"):
+        if path is not None and option in typed:
+            raise UsageError(f"--{option} and --scenario exclude each other: the scenario has its workers")
+    return None if path is None else read_scenario(path)
+
+
+def played(request: JobRequest, scenario: Scenario, typed: Collection[str]) -> JobRequest:
+    """A request with what the scenario says, except of what was ``typed``. Raises UsageError."""
+    grid = scenario.grid
+    settings = request.settings
+    if grid is not None and "part" not in typed:
+        settings = msgspec.structs.replace(settings, grid=grid)
+    return dataclasses.replace(
+        request,
+        settings=settings,
+        options=scenario.options(request.options, typed),
+        fleet=scenario.profiles(),
+        faults=(*scenario.faults, *request.faults),
+    )
 
 
 def show_options(

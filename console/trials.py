@@ -21,9 +21,11 @@ from msgspec.structs import replace
 
 from farm.errors import UnevenError, UsageError, shorten
 from farm.events import RelayOptions
+from farm.faults import Fault
 from farm.policies.parameters import did_you_mean
 from farm.policies.registry import from_anywhere, parse_policy, parse_tail
 from farm.scenario.fleets import is_fleet_file, load_sim_workers
+from farm.scenario.scenario import Scenario
 from farm.simulation.conditions import CONDITIONS, random_condition
 from farm.simulation.fleets import FLEETS, grid_world, random_world
 from farm.simulation.grid import FRESH, Schedule
@@ -81,6 +83,10 @@ class Setting:
     frame_bytes: float = 20_000.0  #: matters to workers with a link
 
 
+#: Options of the command line that a trial's schedule and setting hold.
+_IN_TRIAL = frozenset(("schedule", "tail", "claim_ahead", "heartbeat", "lease"))
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One run. ``fleet``: a name of the benchmark's, ``fresh``, a fleet file or speeds like ``30,30,12,2``;
@@ -91,6 +97,8 @@ class Trial:
     condition: str = "base"
     seed: int = 0
     setting: Setting = Setting()
+    scenario: Scenario | None = None  #: whose workers and faults they are, in the place of ``fleet``'s
+    faults: tuple[Fault, ...] = ()  #: beside the scenario's
 
     def world(self) -> World:
         """Raises UsageError."""
@@ -102,7 +110,7 @@ class Trial:
             heartbeat_seconds=setting.heartbeat_seconds,
             lease_seconds=setting.lease_seconds,
         )
-        if self.fleet in FLEETS:
+        if self.scenario is None and self.fleet in FLEETS:
             world = grid_world(
                 self.fleet,
                 self.seed,
@@ -110,16 +118,24 @@ class Trial:
                 overhead_seconds=setting.overhead_seconds,
                 options=options,
             )
-        elif self.fleet == FRESH:
+        elif self.scenario is None and self.fleet == FRESH:
             world = random_world(self.seed, part=setting.part, options=options)
         else:
             world = self._own_world(options)
         name = random_condition(self.seed) if self.condition == DRAWN else self.condition
         changes = {"heartbeats": setting.heartbeats, "frame_bytes": setting.frame_bytes}
-        return CONDITIONS[name](replace(world, **changes))
+        return CONDITIONS[name](replace(world, faults=(*world.faults, *self.faults), **changes))
 
     def _own_world(self, options: RelayOptions) -> World:
         setting = self.setting
+        if self.scenario is not None:
+            world = self.scenario.world(
+                self.scenario.options(options, _IN_TRIAL),
+                frames=setting.frames,
+                part=setting.part,
+                overhead_seconds=setting.overhead_seconds,
+            )
+            return replace(world, seed=self.seed)
         workers = list(load_sim_workers(self.fleet, setting.overhead_seconds))
         if self.seed:
             workers = Stream(self.seed, "fleet", self.fleet).shuffled(workers)

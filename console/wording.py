@@ -19,6 +19,8 @@ from farm.events import (
     ClaimGranted,
     ClaimRefused,
     DrainStarted,
+    FaultInjected,
+    FaultLifted,
     FleetMeasured,
     GrantsFreed,
     GrantsHeld,
@@ -36,7 +38,9 @@ from farm.events import (
     PartFailed,
     PartRetried,
     PartSetAside,
+    PartSettled,
     PartSuperseded,
+    PartUnsettled,
     PartVoided,
     PhaseStarted,
     RangeReopened,
@@ -185,6 +189,16 @@ def _operator_acted(e: OperatorActed) -> Words:
     if e.detail:
         done += f" {e.detail}" if e.detail.startswith("by ") else f": {e.detail}"
     return "operator", e.worker or "", done
+
+
+def _fault_injected(e: FaultInjected) -> Words:
+    amount = "" if e.amount is None else f" {e.amount:g}"
+    length = "" if e.seconds is None else f" for {seconds(e.seconds)}"
+    return "operator", e.worker or "", f"fault injected: {e.kind}{amount}{length}"
+
+
+def _fault_lifted(e: FaultLifted) -> Words:
+    return "operator", e.worker or "", f"fault over: {e.kind}"
 
 
 def _job_paused(e: JobPaused) -> Words:
@@ -340,6 +354,17 @@ def _part_diverged(e: PartDiverged) -> Words:
     )
 
 
+def _part_settled(e: PartSettled) -> Words:
+    wrong = (
+        f"{e.odd} was wrong and is not trusted any more" if e.odd else "the one found in the store was not"
+    )
+    return "error", e.odd or "", f"the copies of part {e.part}: {e.by}'s decides; {wrong}"
+
+
+def _part_unsettled(e: PartUnsettled) -> Words:
+    return "error", "", f"part {e.part}: {e.reason}"
+
+
 def _seam_mismatched(e: SeamMismatched) -> Words:
     return (
         "warning",
@@ -360,6 +385,8 @@ _WORDS: Final[dict[type, Callable[[Any], Words]]] = {
     GrantsHeld: _grants_held,
     GrantsFreed: _grants_freed,
     OperatorActed: _operator_acted,
+    FaultInjected: _fault_injected,
+    FaultLifted: _fault_lifted,
     JobPaused: _job_paused,
     JobResumed: _job_resumed,
     DrainStarted: _drain_started,
@@ -386,5 +413,7 @@ _WORDS: Final[dict[type, Callable[[Any], Words]]] = {
     PartSetAside: _part_set_aside,
     PartRetried: _part_retried,
     PartDiverged: _part_diverged,
+    PartSettled: _part_settled,
+    PartUnsettled: _part_unsettled,
     SeamMismatched: _seam_mismatched,
 }

@@ -6,6 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from farm.events import RelayOptions
+from farm.faults import Fault
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="command", tag=True):
@@ -54,4 +55,10 @@ class KillWorker(Command, frozen=True, kw_only=True):
     worker: str
 
 
-AnyCommand = Pause | Resume | Drain | StopNow | ChangeOptions | StallWorker | KillWorker
+class InjectFault(Command, frozen=True, kw_only=True):
+    """Bring a fault about, now, whenever it says."""
+
+    fault: Fault
+
+
+AnyCommand = Pause | Resume | Drain | StopNow | ChangeOptions | StallWorker | KillWorker | InjectFault

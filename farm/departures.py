@@ -53,6 +53,10 @@ class Departures:
         if stays_away:
             self._stays_away.add(worker)
 
+    def comes_back(self, worker: str) -> None:
+        """It is started again after all."""
+        self._stays_away.discard(worker)
+
     def is_struck(self, worker: str) -> bool:
         return worker in self._struck
 

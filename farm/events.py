@@ -182,6 +182,23 @@ class OperatorActed(Event, frozen=True, kw_only=True):
     detail: str = ""
 
 
+class FaultInjected(Event, frozen=True, kw_only=True):
+    """A fault was brought about on purpose (farm.faults), by a scenario, an option or the console."""
+
+    kind: str
+    worker: str | None = None
+    seconds: float | None = None  #: how long it lasts; None: see farm.faults.KINDS
+    amount: float | None = None
+    fault: str = ""  #: as it was asked for
+
+
+class FaultLifted(Event, frozen=True, kw_only=True):
+    """A fault that was injected for a time is over."""
+
+    kind: str
+    worker: str | None = None
+
+
 class JobPaused(Event, frozen=True, kw_only=True):
     """No new claims; parts in progress are finished, leases held, stall clocks stopped."""
 
@@ -463,13 +480,31 @@ class PartRetried(Event, frozen=True, kw_only=True):
 
 
 class PartDiverged(Event, frozen=True, kw_only=True):
-    """Two copies of a part with different bytes: the promise of equal bytes is broken (rule 13)."""
+    """Two copies of a part with different bytes: the promise of equal bytes is broken (rule 13). The part is
+    taken back, and a third worker's copy decides."""
 
     part: int
     token: str
     worker: str
     sha256: str
     credited_sha256: str
+
+
+class PartSettled(Event, frozen=True, kw_only=True):
+    """A third copy of a part in dispute is like one of the two; the worker of the other one is not trusted
+    any more, and what it was credited with is taken back by the events that follow."""
+
+    part: int
+    sha256: str  #: of the right copy
+    by: str  #: who made the third one
+    odd: str | None = None  #: who made the wrong one; None: a part that was found in the store
+
+
+class PartUnsettled(Event, frozen=True, kw_only=True):
+    """No third copy can decide between two that differ: nothing can be trusted, the run ends."""
+
+    part: int
+    reason: str
 
 
 class SeamMismatched(Event, frozen=True, kw_only=True):
@@ -495,6 +530,8 @@ AnyEvent = (
     | GrantsHeld
     | GrantsFreed
     | OperatorActed
+    | FaultInjected
+    | FaultLifted
     | JobPaused
     | JobResumed
     | DrainStarted
@@ -524,6 +561,8 @@ AnyEvent = (
     | PartSetAside
     | PartRetried
     | PartDiverged
+    | PartSettled
+    | PartUnsettled
     | SeamMismatched
 )
 

@@ -32,11 +32,13 @@ from farm.departures import Departures
 from farm.engines.base import Engine
 from farm.errors import OutputError, VerificationError
 from farm.eventlog import EventLog
+from farm.faultdriver import FaultDriver
 from farm.guard import MemoryGuard, Watches
 from farm.halt import parse_halt
 from farm.paths import printable
 from farm.relay.relay import Relay
 from farm.relay.turn import Outcome
+from farm.startline import StartLine
 from farm.store import Store
 from farm.waking import TOLD_SECONDS, Waking
 from farm.worker.spec import WorkerSpec
@@ -88,6 +90,7 @@ class RelayHost:
         settings_hash: str,
         check_ground: Callable[[], None],
         watches: Watches,
+        faults: FaultDriver | None = None,
     ) -> None:
         """``check_ground`` blocks, and raises an UnevenError when there is no point in going on."""
         self._relay = relay
@@ -96,6 +99,8 @@ class RelayHost:
         self._clock = clock
         self._specs = {spec.name: spec for spec in specs}
         self._check_ground = check_ground
+        self._faults = faults or FaultDriver.of_none(clock)
+        self._faults.attach(self)
         self._part_failed = asyncio.Event()
         self._inbox: list[_Stimulus] = []
         self._arrived = asyncio.Event()
@@ -107,9 +112,7 @@ class RelayHost:
         self.desk = DeliveryDesk(store, relay.books, settings_hash, self._post_request, self._spawn)
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
-        #: workers of the start line that have not asked or gone yet; None once the line has opened
-        self._line: set[str] | None = set(self._specs)
-        self._line_claims: dict[str, msg.Claim] = {}
+        self._line = StartLine(self._specs)
         self._alive: set[str] = set()
         self._starting: set[str] = set()
         self.departures = Departures(watches.oom_kills)
@@ -144,6 +147,7 @@ class RelayHost:
             end = await self._serve()
         finally:
             self._closing = True
+            self._faults.close()
             ticker.cancel()
             for task in list(self._tasks):
                 task.cancel()
@@ -224,6 +228,7 @@ class RelayHost:
                 events.append(ev.Notice(level="warning", text=f"refused: {outcome.refusal}"))
         self._watch(events)
         await self._log.commit(now, events)
+        self._faults.see(now, events)
         for stimulus, outcome in handled:
             if stimulus.worker is not None and outcome.answer is not None:
                 self._engine.send(stimulus.worker, msg.encode(outcome.answer))
@@ -237,10 +242,10 @@ class RelayHost:
 
     def _watch(self, events: Sequence[ev.AnyEvent]) -> None:
         for event in events:
-            if isinstance(event, ev.PartDiverged):
+            if isinstance(event, ev.PartUnsettled):
                 self._failure = VerificationError(
-                    f"two copies of part {event.part} differ ({event.worker}, {event.token}): the encoder "
-                    "does not give the same bytes twice, so no output can be trusted"
+                    f"part {event.part}: {event.reason}: the same frames don't give the same bytes, so no "
+                    "output can be trusted"
                 )
             elif isinstance(event, ev.PartFailed):
                 self._part_failed.set()
@@ -261,29 +266,16 @@ class RelayHost:
         stop = cmd.StopNow if halt.now else cmd.Drain
         self.post_command(stop(by="--halt", reason=self.halted))
 
-    # --- the start line ----------------------------------------------------------------------------------
-
     def _waits_in_line(self, worker: str | None, request: msg.AnyRequest) -> bool:
-        """Claims are held back until the whole fleet is there, and then granted in its order, so that a run
-        doesn't depend on which process happened to start first."""
-        if self._line is None or worker is None or not isinstance(request, msg.Claim):
+        if self._line.is_open or worker is None or not isinstance(request, msg.Claim):
             return False
-        self._line_claims[worker] = request
-        self._step_up(worker)
+        self._line.claim(worker, request)
+        self._let_go()
         return True
 
-    def _step_up(self, worker: str) -> None:
-        if self._line is not None:
-            self._line.discard(worker)
-            if not self._line:
-                self._open_line()
-
-    def _open_line(self) -> None:
-        self._line = None
-        for name in self._specs:
-            claim = self._line_claims.pop(name, None)
-            if claim is not None:
-                self._post_request(name, claim)
+    def _let_go(self) -> None:
+        for worker, claim in self._line.let_go():
+            self._post_request(worker, claim)
 
     # --- engine events -----------------------------------------------------------------------------------
 
@@ -321,7 +313,8 @@ class RelayHost:
         self._alive.discard(worker)
         self.desk.gone(worker)
         self._pids.pop(worker, None)
-        self._step_up(worker)
+        self._line.strike_off(worker)
+        self._let_go()
         if self._closing:
             return
         books = self._relay.books
@@ -403,6 +396,32 @@ class RelayHost:
             )
             await asyncio.sleep(GAUGES_SECONDS)
 
+    # --- what faults may do (farm.faultdriver.Host) --------------------------------------------------------
+
+    def push(self, worker: str, message: msg.AnyAnswer) -> None:
+        self._engine.send(worker, msg.encode(message))
+
+    def present(self, worker: str) -> bool:
+        return worker in self._relay.books.workers
+
+    def freeze(self, worker: str, frozen: bool) -> None:
+        self._engine.stall(worker, frozen)
+
+    def expect(self, worker: str) -> None:
+        self._starting.add(worker)
+
+    def revive(self, worker: str) -> None:
+        books = self._relay.books
+        if worker in self._alive or books.finished or books.draining:
+            self._starting.discard(worker)
+            return
+        self.departures.comes_back(worker)
+        self._starting.add(worker)
+        self._spawn(self._start(self._specs[worker]))
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._spawn(work)
+
     # --- the shell's own -------------------------------------------------------------------------------
 
     def _act(self, command: cmd.AnyCommand) -> None:
@@ -413,6 +432,8 @@ class RelayHost:
                 self._strike(worker, stays_away=True)
             case cmd.StopNow():
                 self._stop_now = True
+            case cmd.InjectFault(fault=fault):
+                self._faults.inject(fault)
             case _:
                 pass
 
@@ -423,8 +444,8 @@ class RelayHost:
         else:
             await self._engine.start(list(self._specs.values()), self)
         await asyncio.sleep(START_LINE_SECONDS)
-        if self._line is not None:
-            self._open_line()
+        self._line.open()
+        self._let_go()
 
     async def _start_one_by_one(self) -> None:
         """Each when there is room for it; the start line waits for none of them for ever."""
@@ -466,7 +487,7 @@ class RelayHost:
     async def _see_off(self, reason: str) -> None:
         """Write down the good-bye of workers that were ended from here: no losses."""
         now = self._clock.now()
-        events: list[ev.AnyEvent] = list(self._guard.last_peaks())
+        events: list[ev.AnyEvent] = [*self._guard.last_peaks(), *self._faults.never_came()]
         for worker in list(self._relay.books.workers):
             events += self._relay.handle(worker, msg.Leave(reason=reason), now).events
         await self._log.commit(now, events)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,6 +32,7 @@ from farm.errors import (
 )
 from farm.eventlog import EventLog, Publish, publish_history
 from farm.facts import StitchFacts, VerifyFacts
+from farm.faultdriver import FaultDriver, WallClock
 from farm.fleet import WorkerProfile
 from farm.forecast.live import forecasting
 from farm.ground import Ground
@@ -91,8 +92,9 @@ class Job:
         self._engine = engine
         self._publish = publish
         self._backlog = backlog
-        self._wall_time = wall_time
+        self._wall_time = WallClock(wall_time)
         self._new_run_id = run_id
+        self._faults = run.plan.request.faults
         self._relay = Relay(run.books, run.plan.request.options)
         self._store = Store(run.folder.store)
         self._ground = Ground(run.plan.request.source, run.plan.index.fingerprint, run.folder)
@@ -264,6 +266,7 @@ class Job:
                 self._plan.settings_hash,
                 self._ground.check,
                 Watches(self._loop_watch, (await asyncio.to_thread(read_machine)).gate_bytes),
+                self._fault_driver(specs),
             )
             host = self._host
             try:
@@ -300,6 +303,19 @@ class Job:
             return orphan_spools(spool, [profile.name for profile in fleet])
         except OSError as error:
             raise OutputError(f"the spool {printable(spool)} can't be read: {reason(error)}") from error
+
+    def _fault_driver(self, specs: Sequence[WorkerSpec]) -> FaultDriver:
+        books = self._relay.books
+        faults, self._faults = self._faults, ()  # once a run, also where the work is taken up again
+        return FaultDriver(
+            faults,
+            workers=[spec.name for spec in specs],
+            frames=books.grid.frames,
+            credited=books.credited_frames,
+            clock=self.clock,
+            wall=self._wall_time,
+            folder=self._run.folder.spool,
+        )
 
     def _spec(self, profile: WorkerProfile, orphans: tuple[Path, ...]) -> WorkerSpec:
         folder = self._run.folder

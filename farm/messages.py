@@ -273,6 +273,14 @@ class Bye(Answer, frozen=True, kw_only=True):
     """Answer to Leave."""
 
 
+class Inject(Answer, frozen=True, kw_only=True):
+    """Pushed: this fault (farm.faults) is to happen in the worker, as of now."""
+
+    kind: str
+    seconds: float | None = None
+    amount: float | None = None
+
+
 AnyAnswer = (
     Welcome
     | Granted
@@ -287,6 +295,7 @@ AnyAnswer = (
     | NotClaimant
     | Refused
     | Bye
+    | Inject
 )
 
 _RAW = struct.Struct(">xI")  # a zero byte, with which no JSON begins, and the length of the JSON

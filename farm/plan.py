@@ -17,6 +17,7 @@ from farm.engines.child import ChildCrashed, run_in_child_blocking
 from farm.engines.forkserver import EXIT_UNKNOWN
 from farm.errors import FinishedAlready, InputError, OutputError
 from farm.facts import Probed
+from farm.faults import Fault
 from farm.fleet import WorkerProfile, uniform_fleet
 from farm.folder import RunFolder, holds_run, remove_shell
 from farm.frames import PartGrid
@@ -26,6 +27,7 @@ from farm.paths import check_free, check_output, printable, reason, run_folder_p
 from farm.policies.registry import parse_policy, parse_tail
 from farm.relay.books import Books
 from farm.salvage import finish, noted_run, take_journal
+from farm.scenario.faults import check_faults
 from farm.scratch import scratch_folder, sweep
 from farm.settings import GridSettings, JobSettings, settings_hash
 from farm.source import SourceIndex, part_cuts, save_index
@@ -54,6 +56,7 @@ class JobRequest:
     resume_only: bool = False  #: there must be a run to resume
     folder: Path | None = None  #: the run folder, where it isn't where it would be made
     retry_failed: bool = False  #: take up parts again that were set aside
+    faults: tuple[Fault, ...] = ()  #: injected on purpose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +112,7 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
     if not request.fleet:
         workers = automatic_workers(probed.index, video, machine)
         request = replace(request, fleet=uniform_fleet(workers))
+    check_faults(request.faults, [profile.name for profile in request.fleet], live=True)
     fleet, memory_note = fit_fleet(request.fleet, probed.index, video, machine)
     request = replace(request, fleet=fleet)
     if request.resume_only and not resumes:

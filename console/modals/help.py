@@ -19,6 +19,7 @@ _KEYS: tuple[tuple[str, str], ...] = (
     ("enter", "what the selected worker did"),
     ("s", "stall or unstall it"),
     ("x", "kill it (asks)"),
+    ("i", "inject a fault: a menu"),
     ("f", "events: follow or hold"),
     ("pgup pgdn", "events: older, newer"),
     ("m", "map and bars: colours or symbols"),

@@ -89,6 +89,7 @@ class LiveScreen(Screen[None]):
         Binding("space,p", "app.pause", "pause"),
         Binding("s", "stall", "stall"),
         Binding("x", "kill", "kill"),
+        Binding("i", "inject", "fault"),
         Binding("enter", "detail", "detail"),
         Binding("j,down", "select(1)", "next worker"),
         Binding("k,up", "select(-1)", "previous worker"),
@@ -297,6 +298,7 @@ class LiveScreen(Screen[None]):
             Key("enter", "detail", "detail", worker is not None),
             Key("s", "unstall" if worker and worker.state == "stalled" else "stall", "stall", on_worker),
             Key("x", "kill", "kill", on_worker),
+            Key("i", "fault", "inject", on_worker),
             Key("f", "follow" if self.held_at is not None else "hold", "follow"),
             Key("m", "colours" if app.look.symbols else "symbols", "app.symbols", not app.look.ascii_only),
             Key("d", "light" if app.look.palette.dark else "dark", "app.dark"),
@@ -306,7 +308,7 @@ class LiveScreen(Screen[None]):
     # --- keys --------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action in ("stall", "kill"):
+        if action in ("stall", "kill", "inject"):
             worker = self.selected_worker
             able = self.console_app.can_control and worker is not None and not worker.is_gone
             return True if able else None
@@ -345,6 +347,11 @@ class LiveScreen(Screen[None]):
         worker = self.selected_worker
         if worker is not None:
             self.console_app.ask_kill(worker)
+
+    def action_inject(self) -> None:
+        worker = self.selected_worker
+        if worker is not None:
+            self.console_app.ask_fault(worker)
 
     def action_detail(self) -> None:
         worker = self.selected_worker

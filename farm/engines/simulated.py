@@ -21,6 +21,8 @@ from math import inf
 from farm import commands as cmd
 from farm import events as ev
 from farm import messages as msg
+from farm.faults import KINDS, Troubles
+from farm.fleet import LinkProfile
 from farm.relay.books import Books
 from farm.relay.relay import Relay
 from farm.relay.turn import Outcome
@@ -30,9 +32,13 @@ from farm.simulation.bench import Bench
 from farm.simulation.delivery import Deliveries
 from farm.simulation.doing import Doing
 from farm.simulation.effort import Efforts
+from farm.simulation.faults import Faults
+from farm.simulation.leasetime import LeaseTime
 from farm.simulation.line import Line
 from farm.simulation.links import LinkedDeliveries, Places
+from farm.simulation.mishaps import TroubledDeliveries, TroubledLink
 from farm.simulation.noise import Stream
+from farm.simulation.troubled import TroubledWorker
 from farm.simulation.worker import Worker
 from farm.simulation.world import SimWorker, World, check_world
 
@@ -56,7 +62,9 @@ class StandStill(RuntimeError):
 class Simulation:
     """One world, from its first join to its last good-bye. ``on_record`` hears every event as it happens;
     ``keep_log`` collects them in ``records``; with ``validate_every`` n the relay's books are recounted after
-    every n-th stimulus (0: never). Raises UsageError for a world or options that make no sense."""
+    every n-th stimulus (0: never); with ``injectable`` faults may be injected that are not the world's.
+
+    Raises UsageError for a world or options that make no sense."""
 
     def __init__(
         self,
@@ -65,6 +73,7 @@ class Simulation:
         on_record: OnRecord | None = None,
         keep_log: bool = False,
         validate_every: int = 0,
+        injectable: bool = False,
     ) -> None:
         check_world(world)
         self.world = world
@@ -77,6 +86,14 @@ class Simulation:
         self._next_seq = 0
         self._validate_every = validate_every
         self._agenda = Agenda()
+        self.lease_time = LeaseTime(self._agenda)
+        #: by name, in the world's order
+        self.workers: dict[str, Worker] = {}
+        self._lines: dict[str, Line] = {}
+        self._troubled: dict[str, TroubledWorker] = {}
+        self._faults: Faults | None = None
+        if world.faults or injectable:
+            self._faults = Faults(self, self._agenda, self._troubled, world)
         self._tick_at = inf  # when the relay is ticked next
         self._checked_at = -1.0  # when the last of so many stimuli came
         self._changed_at = 0.0  # when the relay last had anything to say
@@ -89,26 +106,37 @@ class Simulation:
         self._log((ev.PhaseStarted(phase="work"),))
         efforts = Efforts(world)
         self._places = Places(self._agenda)
-        grid = self.books.grid
-        #: by name, in the world's order
-        self.workers: dict[str, Worker] = {}
-        self._lines: dict[str, Line] = {}
         for number, spec in enumerate(world.workers):
             bench = Bench(efforts.pace(number), efforts.costs(number))
             line = Line(spec.name, self._agenda, self._arrive, world.latency_seconds)
-            deliveries = self._deliveries_of(spec, line)
-            worker = Worker(spec, grid, bench, self._agenda, line, deliveries, beats=world.heartbeats)
+            worker = self._make_worker(spec, bench, line)
             self._lines[spec.name] = line
             self.workers[spec.name] = worker
+        for worker in self.workers.values():
             self._plan(worker)
 
-    def _deliveries_of(self, spec: SimWorker, line: Line) -> Callable[[], Deliveries]:
-        link = spec.link
-        if link is None:
-            return partial(Deliveries, line)
+    def _make_worker(self, spec: SimWorker, bench: Bench, line: Line) -> Worker:
+        """One that faults may strike costs more at every step."""
+        grid, agenda, beats = self.books.grid, self._agenda, self.world.heartbeats
+        link = self._link_of(spec)
+        deliveries: Callable[[], Deliveries]
+        if self._faults is None:
+            deliveries = partial(LinkedDeliveries, line, agenda, *link) if link else partial(Deliveries, line)
+            return Worker(spec, grid, bench, agenda, line, deliveries, beats=beats)
+        troubles = Troubles()
+        if link:
+            deliveries = partial(TroubledLink, line, agenda, troubles, *link)
+        else:
+            deliveries = partial(TroubledDeliveries, line, agenda, troubles)
+        worker = TroubledWorker(spec, grid, bench, agenda, line, deliveries, beats=beats, troubles=troubles)
+        self._troubled[spec.name] = worker
+        return worker
+
+    def _link_of(self, spec: SimWorker) -> tuple[Places, LinkProfile, float, Stream] | None:
+        if spec.link is None:
+            return None
         world = self.world
-        stream = Stream(world.seed, "link", spec.name)
-        return partial(LinkedDeliveries, line, self._agenda, self._places, link, world.frame_bytes, stream)
+        return self._places, spec.link, world.frame_bytes, Stream(world.seed, "link", spec.name)
 
     def _opened(self) -> ev.RunOpened:
         world = self.world
@@ -184,7 +212,7 @@ class Simulation:
         """What an operator asks, at this moment. None: done; else why not."""
         if self.ended:
             return "the run is over"
-        outcome = self.relay.command(command, self.now)
+        outcome = self.relay.command(command, self.lease_time.now)
         self._after(outcome)
         if outcome.refusal is not None:
             return outcome.refusal
@@ -195,6 +223,12 @@ class Simulation:
                 self._kill(self.workers[name], "killed by the operator", reported=True)
             case cmd.StopNow():
                 self._close(None)
+            case cmd.InjectFault(fault=fault):
+                if KINDS[fault.kind].live_only:
+                    return f"{fault.kind} happens in a live run only"
+                if self._faults is None:
+                    return "this simulation was not made to have faults injected"
+                self._faults.inject(fault, self.lease_time.now)
         return None
 
     # --- the relay ---------------------------------------------------------------------------------------
@@ -203,7 +237,11 @@ class Simulation:
         """A worker's message reaches the relay."""
         if self.ended:
             return
-        outcome = self.relay.handle(line.name, request, self._agenda.now)
+        lease_time = self.lease_time
+        if lease_time.standing:
+            lease_time.waiting.append(lambda: self._arrive(line, request))
+            return
+        outcome = self.relay.handle(line.name, request, self._agenda.now - lease_time.lost_seconds)
         self._note(outcome)
         answer = outcome.answer
         if outcome.pushes:
@@ -233,6 +271,8 @@ class Simulation:
             self._changed_at = self._agenda.now
             if self._logging:
                 self._log(events)
+            if self._faults is not None:
+                self._faults.see(self.lease_time.now, events)
         if self._validate_every and stimuli % self._validate_every == 0:
             validate(books)
         if self._tick_at == inf or (books.parked and self._tick_at > self._agenda.now + WATCH_SECONDS):
@@ -257,7 +297,7 @@ class Simulation:
     def _log(self, events: Sequence[ev.AnyEvent]) -> None:
         if not self._logging:
             return
-        now = self._agenda.now
+        now = self.lease_time.now
         for event in events:
             record = ev.Record(self._next_seq, now, event)
             self._next_seq += 1
@@ -271,7 +311,7 @@ class Simulation:
     def _plan_tick(self) -> None:
         if not self.world.heartbeats or self.ended:
             return
-        at = max(self._runs_out_at(), self._agenda.now + TICK_SECONDS)
+        at = max(self._runs_out_at() + self.lease_time.lost_seconds, self._agenda.now + TICK_SECONDS)
         if at < self._tick_at:
             self._tick_at = at
             self._agenda.add(at, self._tick, at)
@@ -287,16 +327,18 @@ class Simulation:
                 still_since = min(claim.moved_at for claim in books.leases.values())
                 at = min(at, still_since + options.stall_timeout_seconds)
                 if options.part_timeout_seconds is not None or options.part_timeout_share is not None:
-                    at = min(at, self._agenda.now + WATCH_SECONDS)
+                    at = min(at, self.lease_time.now + WATCH_SECONDS)
         if books.parked or books.blocked or books.troubled:
-            at = min(at, self._agenda.now + WATCH_SECONDS)
+            at = min(at, self.lease_time.now + WATCH_SECONDS)
         return at
 
     def _tick(self, at: float) -> None:
         if at != self._tick_at or self.ended:
             return
         self._tick_at = inf
-        self._after(self.relay.tick(self._agenda.now))
+        if self.lease_time.standing:
+            return
+        self._after(self.relay.tick(self.lease_time.now))
         self._plan_tick()
         if self._stands_still():
             self._close(None)
@@ -305,7 +347,8 @@ class Simulation:
         """Whether nothing will ever change again: nobody works or will, and no lease or block is left to run
         out."""
         books = self.books
-        if books.leases or self._to_come or books.paused_at is not None:
+        to_come = self._to_come + (self._faults.to_come if self._faults is not None else 0)
+        if books.leases or to_come or books.paused_at is not None:
             return False
         patience = books.options.lease_seconds + books.options.block_seconds + WATCH_SECONDS
         if self._agenda.now - self._changed_at <= patience:
@@ -328,6 +371,10 @@ class Simulation:
         self._to_come -= 1
         if worker.doing is not Doing.GONE:
             self._log((ev.OperatorActed(action="unstall", worker=worker.name, detail="by the scenario"),))
+        self.wake(worker)
+
+    def wake(self, worker: Worker) -> None:
+        """It goes on, or arrives if it should be there."""
         worker.thaw()
         if worker.spec.arrives_at_seconds <= self._agenda.now and not self._lines[worker.name].cut:
             worker.arrive()
@@ -341,6 +388,9 @@ class Simulation:
     def _cut(self, worker: Worker) -> None:
         if worker.doing is not Doing.GONE:
             self._log((ev.OperatorActed(action="cut off", worker=worker.name, detail="by the scenario"),))
+        self.cut_off(worker)
+
+    def cut_off(self, worker: Worker) -> None:
         self._lines[worker.name].cut = True
         if worker.patience_ends_at < inf:
             self._agenda.add(worker.patience_ends_at, self._lose_patience, worker)
@@ -354,6 +404,9 @@ class Simulation:
         self._to_come -= 1
         if worker.doing is not Doing.GONE:
             self._log((ev.OperatorActed(action="joined up", worker=worker.name, detail="by the scenario"),))
+        self.join_up(worker)
+
+    def join_up(self, worker: Worker) -> None:
         self._lines[worker.name].heal()
         if worker.spec.arrives_at_seconds <= self._agenda.now and not worker.frozen:
             worker.arrive()
@@ -366,9 +419,39 @@ class Simulation:
             return
         worker.die()
         if reported:
-            self._after(self.relay.gone(worker.name, reason, True, self._agenda.now))
+            self._tell_gone(worker.name, reason)
         else:
             self._log((ev.OperatorActed(action="kill", worker=worker.name, detail="by the scenario"),))
+
+    def _tell_gone(self, name: str, reason: str) -> None:
+        if self.lease_time.standing:
+            self.lease_time.waiting.append(lambda: self._tell_gone(name, reason))
+        else:
+            self._after(self.relay.gone(name, reason, True, self.lease_time.now))
+
+    # --- what faults may do (farm.simulation.faults.Stage) -------------------------------------------------
+
+    def log(self, events: Sequence[ev.AnyEvent]) -> None:
+        self._log(events)
+
+    def lose(self, worker: Worker, reason: str, *, for_good: bool) -> None:
+        """Its process is gone; unless it is for good, ``wake`` starts another one."""
+        worker.die(for_good=for_good)
+        worker.frozen = False
+        if self.world.deaths_reported:
+            self._tell_gone(worker.name, reason)
+
+    def hold_relay(self, held: bool) -> None:
+        """The relay's loop stands still, or goes on with what waits for it."""
+        if held:
+            self.lease_time.stand()
+            return
+        slept, waiting = self.lease_time.go_on()
+        if slept:
+            self._log((ev.LoopStalled(seconds=slept),))
+        for handle in waiting:
+            handle()
+        self._plan_tick()
 
     # --- the end -----------------------------------------------------------------------------------------
 
@@ -382,8 +465,10 @@ class Simulation:
         books = self.books
         reason = "the run is over" if books.finished else "the run stopped"
         for name in list(books.workers):
-            outcome = self.relay.handle(name, msg.Leave(reason=reason), self._agenda.now)
+            outcome = self.relay.handle(name, msg.Leave(reason=reason), self.lease_time.now)
             self._log(outcome.events)
+        if self._faults is not None:
+            self._log(self._faults.never_came())
         complete = books.finished and not books.set_aside_frames
         self._log((ev.RunFinished(exit_code=0 if complete else 5, outcome=self._outcome()),))
 

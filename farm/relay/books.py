@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from farm import events as ev
 from farm.frames import PartGrid
 from farm.policies.speeds import Speeds
+from farm.relay.disputes import Disputes
 from farm.relay.fold import handler_of
 from farm.relay.ledger import (
     CREDITED as CREDITED,
@@ -83,6 +84,8 @@ class Books:
         self.troubled: dict[int, None] = {}
         #: parts at which a claim lapsed, and that are still to be rendered
         self.lapsed_at: set[int] = set()
+        #: parts of which copies differ, and workers that are not trusted any more
+        self.disputes = Disputes()
         #: frames per second that the live workers were declared with, None for unthrottled
         self.caps: dict[str, float | None] = {}
         #: what is known of each worker's speed, from its reports

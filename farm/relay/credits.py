@@ -8,6 +8,7 @@ from farm.errors import shorten
 from farm.frames import ClaimToken
 from farm.relay import endings
 from farm.relay.books import CREDITED, IN_FLIGHT
+from farm.relay.divergence import diverge, judge, shun
 from farm.relay.identity import refuse
 from farm.relay.ledger import WANTED, ClaimRecord
 from farm.relay.turn import Turn
@@ -46,7 +47,12 @@ def deliver(
     if books.linear and not request.linear:
         reason = "this job reads from the start, and this part was not read so"
         return refuse(turn, worker, request, part, reason, "state")
+    wrong = judge(turn, worker, request) if books.disputes.open else ()
+    if wrong is None:
+        return _superseded(turn, worker, token, part, request)
     _credit(turn, worker, held, part, size, request)
+    for odd in wrong:
+        shun(turn, odd, part)
     live = token in books.leases
     stop = held.stop if live else stop
     return msg.Delivered(
@@ -103,15 +109,7 @@ def _superseded(turn: Turn, worker: str, token: str, part: int, request: msg.Del
     if isinstance(credit, ev.PartCredited) and credit.file == request.file and request.file:
         frames = 0  # the same file once more, not a second copy
     if credit is not None and request.sha256 and credit.sha256 and credit.sha256 != request.sha256:
-        turn.emit(
-            ev.PartDiverged(
-                part=part,
-                token=token,
-                worker=worker,
-                sha256=request.sha256,
-                credited_sha256=credit.sha256,
-            )
-        )
+        diverge(turn, worker, token, request)
     turn.emit(
         ev.PartSuperseded(
             part=part,

@@ -90,7 +90,9 @@ def set_aside_exhausted(turn: Turn) -> None:
         workers = books.tries[part]
         if books.parts[part] != OPEN or len(workers) < books.options.max_tries:
             continue
-        others = [name for name in books.workers if name not in workers]
+        others = [
+            name for name in books.workers if name not in workers and not books.disputes.bars(name, part)
+        ]
         resting = next((name for name in books.blocked if name in others and name in books.parked), None)
         sure = any(books.expected(name, turn.now) for name in others)
         if len(set(workers)) >= 2 or not (sure or resting):

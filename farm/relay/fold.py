@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from farm import events as ev
 from farm.frames import PartGrid, parse_token
+from farm.relay.disputes import maker
 from farm.relay.ledger import (
     CREDITED,
     HOLD,
@@ -112,6 +113,7 @@ def _worker_left(books: Books, at: float, event: ev.WorkerLeft) -> None:
     books.silent.pop(event.worker, None)
     books.idle.pop(event.worker, None)
     books.losses += event.lost
+    books.disputes.someone_left(at)
 
 
 def _worker_parked(books: Books, at: float, event: ev.WorkerParked) -> None:
@@ -417,6 +419,17 @@ def _out_of_trouble(books: Books, part: int) -> None:
     books.lapsed_at.discard(part)
 
 
+def _part_diverged(books: Books, at: float, event: ev.PartDiverged) -> None:
+    books.disputes.diverged(at, event, books.credits[event.part])
+
+
+def _part_settled(books: Books, at: float, event: ev.PartSettled) -> None:
+    books.disputes.settled(event)
+    for credit in books.credits.values():
+        if maker(credit) == event.odd:
+            books.disputes.suspect_files[credit.file] = None
+
+
 def _seam_mismatched(books: Books, at: float, event: ev.SeamMismatched) -> None:
     books.linear = True
 
@@ -465,6 +478,8 @@ HANDLERS: Final[dict[type, Callable[[Books, float, Any], None]]] = {
     ev.PartFailed: _part_failed,
     ev.PartSetAside: _part_set_aside,
     ev.PartRetried: _part_retried,
+    ev.PartDiverged: _part_diverged,
+    ev.PartSettled: _part_settled,
     ev.SeamMismatched: _seam_mismatched,
     ev.ClaimRefused: _claim_refused,
     ev.MessageRefused: _message_refused,

@@ -26,6 +26,8 @@ def grant(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.Grante
         return msg.Finished(why="the run is stopping")
     if not (books.open.frames or books.chunks):
         return msg.Finished(why="all work is done")
+    if worker in books.disputes.distrusted:
+        return msg.Finished(why=f"its copy of part {books.disputes.distrusted[worker]} was the odd one")
     granted = try_grant(turn, worker, policy, tail)
     if granted is not None:
         return granted
@@ -39,6 +41,8 @@ def try_grant(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.Gr
     books = turn.books
     if books.paused_at is not None or books.held or books.workers[worker].blocked_until is not None:
         return None
+    if worker in books.disputes.distrusted:
+        return None  # it was told to leave
     if not books.open.frames and tail.kind != "split":
         _take_ahead(turn, worker)
     found = _open_range(turn, worker)
@@ -89,6 +93,8 @@ def grant_part(turn: Turn, worker: str, part: int) -> msg.Granted | None:
     start, stop = books.grid.start(part), books.grid.stop(part)
     why = f"offered part {part} from its spool"
     chunk = books.chunk_at(start)
+    if books.disputes.bars(worker, part):
+        return None
     if chunk is not None:
         if chunk.number not in books.duplicable or worker in chunk.workers:
             return None
@@ -108,7 +114,8 @@ def anything_to_give(books: Books, tail: TailRule) -> bool:
 def may_take(turn: Turn, worker: str) -> bool:
     """Whether what is open, if anything is, is not all left to others."""
     books = turn.books
-    return not (books.troubled and books.open.frames) or _open_range(turn, worker) is not None
+    left = books.troubled or books.disputes.open
+    return not (left and books.open.frames) or _open_range(turn, worker) is not None
 
 
 def trim_claims(turn: Turn, tokens: Iterable[str], policy: Policy) -> None:
@@ -315,9 +322,9 @@ def _emit_grant(
 
 def _open_range(turn: Turn, worker: str) -> tuple[int, int] | None:
     """The first open range for this worker, as (start, limit). Parts it has failed are left to others, as
-    long as there is another who is sure to take them."""
+    long as there is another who is sure to take them; parts in dispute are left to a third worker."""
     books = turn.books
-    if not books.troubled:
+    if not (books.troubled or books.disputes.open):
         return next(iter(books.open), None)
     shunned = sorted({*_shunned(turn, worker), *_resting(turn)})
     for start, stop in books.open:
@@ -333,7 +340,8 @@ def _open_range(turn: Turn, worker: str) -> tuple[int, int] | None:
 
 
 def _shunned(turn: Turn, worker: str) -> list[int]:
-    return sorted(part for part in turn.books.troubled if _left_to_others(turn, worker, part))
+    barred = turn.books.disputes.barred(worker)
+    return sorted({*barred, *(part for part in turn.books.troubled if _left_to_others(turn, worker, part))})
 
 
 def _resting(turn: Turn) -> list[int]:
@@ -346,7 +354,10 @@ def _left_to_others(turn: Turn, worker: str, part: int) -> bool:
     failed = books.tries[part]
     if worker not in failed:
         return False
-    return any(name not in failed and books.expected(name, turn.now) for name in books.workers)
+    return any(
+        name not in failed and books.expected(name, turn.now) and not books.disputes.bars(name, part)
+        for name in books.workers
+    )
 
 
 def _tail_open(books: Books, tail: TailRule) -> bool:

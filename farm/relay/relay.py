@@ -23,6 +23,7 @@ from farm import commands as cmd
 from farm import events as ev
 from farm import messages as msg
 from farm.errors import UsageError, shorten
+from farm.faults import EVERYONE
 from farm.frames import ClaimToken
 from farm.policies.base import Policy
 from farm.policies.registry import TailRule, parse_policy, parse_tail
@@ -30,6 +31,7 @@ from farm.relay import endings
 from farm.relay.books import OPEN, SET_ASIDE, Books
 from farm.relay.credits import deliver
 from farm.relay.deliveries import offer, take_block
+from farm.relay.divergence import give_up_in_time, take_back
 from farm.relay.grants import grant, grant_ahead, trim_claims
 from farm.relay.identity import live_claim, own_claim, refuse
 from farm.relay.ledger import ClaimRecord, WorkerRecord
@@ -91,7 +93,8 @@ class Relay:
         books = self.books
         for part in parts:
             wanted = 0 <= part.part < books.grid.parts and books.parts[part.part] == OPEN
-            if wanted and not books.linear:
+            suspect = part.part in books.disputes.open or part.file in books.disputes.suspect_files
+            if wanted and not books.linear and not suspect:
                 turn.emit(part)
                 endings.check_seam(turn, part.part)
         return self._finish(turn)
@@ -110,10 +113,7 @@ class Relay:
         turn = self._turn(now)
         books = self.books
         if part in books.credits:
-            chunk = books.chunk_at(books.grid.start(part))
-            for claim in list(chunk.claims.values()) if chunk is not None else ():
-                endings.end_claim(turn, claim, "voided", reason)
-            turn.emit(ev.PartVoided(part=part, reason=reason))
+            take_back(turn, part, reason)
         return self._finish(turn)
 
     # --- stimuli -----------------------------------------------------------------------------------------
@@ -180,6 +180,7 @@ class Relay:
         self._ticked_at = now
         check_leases(turn)
         check_progress(turn)
+        give_up_in_time(turn)
         for worker in list(self.books.blocked):
             until = self.books.workers[worker].blocked_until
             alone = not self.books.expected_count(now)
@@ -225,6 +226,10 @@ class Relay:
                 turn.emit(ev.OperatorActed(action="kill", worker=worker, detail=f"by {command.by}"))
             case cmd.StopNow():
                 turn.emit(ev.OperatorActed(action="stop now", detail=command.reason))
+            case cmd.InjectFault(fault=fault):
+                unknown = [name for name in fault.workers if name not in (*books.workers, EVERYONE)]
+                if unknown:
+                    return turn.outcome(refusal=f"there is no worker {unknown[0]}")
         return self._finish(turn)
 
     # --- requests ----------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from farm.frames import parse_token
 from farm.relay.books import CREDITED, HOLD, IN_FLIGHT, OPEN, SET_ASIDE, Books
+from farm.relay.disputes import maker
 
 
 class BooksWrong(AssertionError):
@@ -20,6 +21,7 @@ def validate(books: Books) -> None:
     _chunks(books)
     _claims(books)
     _workers(books)
+    _disputes(books)
 
 
 def _check(condition: bool, message: str) -> None:
@@ -106,6 +108,18 @@ def _claims(books: Books) -> None:
         _check(chunk.start <= claim.start < claim.stop <= chunk.stop, f"{text} leaves its chunk")
         _check(books.next_frame(claim, skipping=True) < claim.stop, f"{text} has nothing left and is live")
         _check(text not in books.ended, f"{text} is live and over")
+
+
+def _disputes(books: Books) -> None:
+    """What is in dispute is not credited, and nothing by a worker that is not trusted is."""
+    disputes = books.disputes
+    _check(not disputes.open.keys() & books.credits.keys(), "a part in dispute is credited")
+    makers = {maker(credit) for credit in books.credits.values()}
+    _check(not makers & disputes.distrusted.keys(), "a part by a worker that is not trusted is credited")
+    for part, dispute in disputes.open.items():
+        chunk = books.chunk_at(books.grid.start(part))
+        holders = () if chunk is None else chunk.claims.values()
+        _check(not any(dispute.has(claim.worker) for claim in holders), f"part {part} is with its makers")
 
 
 def _workers(books: Books) -> None:

@@ -123,6 +123,12 @@ def read_fleet(path: str) -> Fleet:
 def parse_fleet_file(text: str, where: str) -> Fleet:
     """The text of a fleet file, checked; ``where`` begins every error. Raises UsageError."""
     fleet = parse_toml(text, where, Fleet)
+    check_fleet(fleet, where)
+    return fleet
+
+
+def check_fleet(fleet: Fleet, where: str) -> None:
+    """Raises UsageError for a fleet that makes no sense."""
     if fleet.overhead is not None:
         number(f"{where}: overhead", fleet.overhead, high=_SECONDS_MAX, unit="seconds")
     for place, worker in enumerate(fleet.worker):
@@ -131,7 +137,11 @@ def parse_fleet_file(text: str, where: str) -> Fleet:
     if not 1 <= total <= _SIMULATED_MAX:
         raise UsageError(f"{where}: worker: a fleet has 1 to {_SIMULATED_MAX} workers, not {total}")
     _names(fleet, where)
-    return fleet
+
+
+def worker_names(fleet: Fleet, where: str) -> tuple[str, ...]:
+    """The name of each worker. Raises UsageError for one given twice."""
+    return tuple(name for name, _ in _names(fleet, where))
 
 
 def _as_typed(text: str, overhead_seconds: float, hint: str) -> tuple[WorkerProfile, ...]:

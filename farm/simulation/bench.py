@@ -8,6 +8,7 @@ equal are.
 from __future__ import annotations
 
 from farm.simulation.effort import Costs, Pace
+from farm.simulation.slowdown import SlowedPace
 
 
 class Bench:
@@ -27,7 +28,7 @@ class Bench:
     )
 
     def __init__(self, pace: Pace, costs: Costs) -> None:
-        self._pace = pace
+        self._pace: Pace | SlowedPace = pace
         self._costs = costs
         self._at = 0.0
         self._cost = 0.0
@@ -45,6 +46,7 @@ class Bench:
         self.start = start
         self.stop = stop
         self.begun_at = now
+        self._halted = False
         self._goal = goal = self._costs.before(stop)
         return self._pace.until(self._at, goal - self._cost)
 
@@ -76,8 +78,9 @@ class Bench:
 
     def halt(self, now: float) -> None:
         """The process is stopped."""
-        self._cost += self._pace.work(self._at, now)
-        self._halted = True
+        if not self._halted:
+            self._cost += self._pace.work(self._at, now)
+            self._halted = True
 
     def resume(self, now: float) -> float:
         """It goes on; returns when the part will be done now."""
@@ -88,3 +91,9 @@ class Bench:
     def speed(self, now: float) -> float:
         """Frames of cost 1.0 per second."""
         return self._pace.at(now)
+
+    def slow(self, now: float, factor: float) -> None:
+        """From now on, that share of its speed is left."""
+        if not isinstance(self._pace, SlowedPace):
+            self._pace = SlowedPace(self._pace)
+        self._pace.set(now, factor)

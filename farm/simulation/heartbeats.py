@@ -13,7 +13,7 @@ from farm.simulation.line import Line
 class Heartbeats:
     """``progress`` tells of all claims of the worker, as they are when it is called."""
 
-    __slots__ = ("_agenda", "_interval", "_line", "_next_at", "_progress", "_stamp")
+    __slots__ = ("_agenda", "_interval", "_line", "_next_at", "_progress", "_stamp", "lost")
 
     def __init__(self, agenda: Agenda, line: Line, progress: Callable[[], tuple[ClaimProgress, ...]]) -> None:
         self._agenda = agenda
@@ -22,6 +22,7 @@ class Heartbeats:
         self._interval = 0.0
         self._next_at = 0.0
         self._stamp = 0  # beats put on the agenda under an older one are void
+        self.lost = False  #: by a fault
 
     def start(self, interval_seconds: float) -> None:
         self._interval = interval_seconds
@@ -39,7 +40,8 @@ class Heartbeats:
     def _beat(self, stamp: int) -> None:
         if stamp != self._stamp:
             return
-        self._line.send(Heartbeat(claims=self._progress()))
+        if not self.lost:
+            self._line.send(Heartbeat(claims=self._progress()))
         if stamp == self._stamp:  # else the answer ended the worker
             self._plan()
 

@@ -40,6 +40,11 @@ class Line:
         self._inbox: deque[msg.AnyAnswer] = deque()
         self._outbox: list[msg.AnyRequest] = []
 
+    @property
+    def process(self) -> int:
+        """Which process of the worker is at its end, counted from 0."""
+        return self._process
+
     def send(self, request: msg.AnyRequest) -> None:
         """From the worker to the relay."""
         if self.cut:

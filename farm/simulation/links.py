@@ -9,11 +9,12 @@ is said when it goes on.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 import msgspec
 
 from farm.fleet import LinkProfile
-from farm.messages import Begin, Block, BlockStored
+from farm.messages import Begin, Block, BlockStored, Deliver, Fail
 from farm.simulation.agenda import Agenda
 from farm.simulation.delivery import Deliveries, RenderedPart
 from farm.simulation.line import Line
@@ -21,9 +22,11 @@ from farm.simulation.noise import Stream
 
 #: Deliveries in blocks at once (farm.deliveries).
 PLACES = 12
-#: The wait after a break (farm.worker.link.Backoff).
+#: The wait after trouble (farm.worker.link.Backoff).
 RETRY_SECONDS = 0.1
 RETRY_SECONDS_MAX = 15.0
+#: Troubles in a row, without a block stored, that make a failure of the claim (farm.worker.blocks).
+TRIES_MAX = 30
 _MIB = 1 << 20
 
 
@@ -62,6 +65,7 @@ class LinkedDeliveries(Deliveries):
     __slots__ = (
         "_agenda",
         "_before",
+        "_damaged",
         "_done",
         "_frame_bytes",
         "_gone",
@@ -71,6 +75,7 @@ class LinkedDeliveries(Deliveries):
         "_retry_seconds",
         "_said",
         "_stream",
+        "_tries",
     )
 
     def __init__(
@@ -90,9 +95,11 @@ class LinkedDeliveries(Deliveries):
         self._stream = stream
         self._part: RenderedPart | None = None  # the one in transit
         self._done = 0  # its blocks that are stored
+        self._damaged = False  # its block on the way
         self._before = 0  # bytes its claim had delivered before it
         self._retry_seconds = RETRY_SECONDS
-        self._said: Begin | Block | None = None  # what is to be said when the worker goes on
+        self._tries = 0  # since a block was stored
+        self._said: Begin | Block | Fail | None = None  # what is to be said when the worker goes on
         self._gone = False
 
     # --- from the worker ---------------------------------------------------------------------------------
@@ -105,11 +112,14 @@ class LinkedDeliveries(Deliveries):
         claim.delivered_bytes = max(claim.delivered_bytes, self._before + self._stored_bytes(part))
         if not claim.wants(part.start, part.stop):
             self.answered()
+        elif self._damaged:
+            self._damaged = False
+            self._retry(part, self._carry)
         elif self._done < self._blocks(part):
             self._carry(part)
         else:
             size_bytes = self._size(part)
-            self._line.send(msgspec.structs.replace(part.deliver(), blocks=self._done, size_bytes=size_bytes))
+            self._report(msgspec.structs.replace(part.deliver(), blocks=self._done, size_bytes=size_bytes))
 
     def answered(self) -> None:
         if self._part is not None:
@@ -151,15 +161,15 @@ class LinkedDeliveries(Deliveries):
     def _send(self, part: RenderedPart) -> None:
         self._part, self._done = part, 0
         self._before = part.claim.delivered_bytes
-        self._retry_seconds = RETRY_SECONDS
-        self._begin()
+        self._tries, self._retry_seconds = 0, RETRY_SECONDS
+        self._damaged = False
+        self._begin(part)
 
-    def _begin(self) -> None:
-        assert self._part is not None
+    def _begin(self, part: RenderedPart) -> None:
         if self._places.ask(self):
             self.got_place()
         else:
-            self._part.claim.queued = True
+            part.claim.queued = True
 
     def _carry(self, part: RenderedPart) -> None:
         link = self._link
@@ -175,13 +185,16 @@ class LinkedDeliveries(Deliveries):
     def _carried(self, part: RenderedPart) -> None:
         if part is not self._part:
             return
-        self._done += 1
-        self._retry_seconds = RETRY_SECONDS
+        index = self._done
+        self._damaged = not self._arrived_sound()
+        if not self._damaged:
+            self._done += 1
+            self._tries, self._retry_seconds = 0, RETRY_SECONDS
         self._say(
             Block(
                 token=part.claim.token,
                 part=part.part,
-                index=self._done - 1,
+                index=index,
                 of=self._blocks(part),
                 stored=self._done,
                 stored_bytes=self._stored_bytes(part),
@@ -189,20 +202,38 @@ class LinkedDeliveries(Deliveries):
         )
 
     def _broke(self, part: RenderedPart) -> None:
-        if part is not self._part:
+        if part is self._part:
+            self._retry(part, self._begin)
+
+    def _retry(self, part: RenderedPart, how: Callable[[RenderedPart], None]) -> None:
+        """After trouble, when its time has come; after too much of it, the claim fails."""
+        if self._tries >= TRIES_MAX:
+            message = f"the store did not take it, and {TRIES_MAX} tries before"
+            self._say(Fail(token=part.claim.token, part=part.part, message=message))
             return
+        self._tries += 1
         seconds = self._retry_seconds * self._stream.uniform(0.5, 1.0)
         self._retry_seconds = min(2.0 * self._retry_seconds, RETRY_SECONDS_MAX)
-        self._agenda.add(self._agenda.now + seconds, self._again, part)
+        self._agenda.add(self._agenda.now + seconds, self._again, (part, how))
 
-    def _again(self, part: RenderedPart) -> None:
-        if part is self._part:
-            if part.claim.wants(part.start, part.stop):
-                self._begin()
-            else:
-                self.answered()
+    def _again(self, retried: tuple[RenderedPart, Callable[[RenderedPart], None]]) -> None:
+        part, how = retried
+        if part is not self._part:
+            return
+        if part.claim.wants(part.start, part.stop):
+            how(part)
+        else:
+            self.answered()
 
-    def _say(self, request: Begin | Block) -> None:
+    def _arrived_sound(self) -> bool:
+        """The block that was just carried."""
+        return True
+
+    def _report(self, request: Deliver) -> None:
+        """All blocks are in."""
+        self._line.send(request)
+
+    def _say(self, request: Begin | Block | Fail) -> None:
         if self._line.hearer.frozen:
             self._said = request
         else:

@@ -61,7 +61,9 @@ class SimulatedSource:
     def __init__(self, world: World, real: Clock, *, rate: float = 1.0, validate_every: int = 0) -> None:
         self._lock = threading.Lock()
         self._records: deque[Record] = deque()
-        self._simulation = Simulation(world, on_record=self._records.append, validate_every=validate_every)
+        self._simulation = Simulation(
+            world, on_record=self._records.append, validate_every=validate_every, injectable=world.heartbeats
+        )
         self._real = real
         self._clock = VirtualClock(real, rate)
         self._forecaster = Forecaster()
@@ -80,7 +82,7 @@ class SimulatedSource:
 
     def now(self) -> float:
         with self._lock:
-            return self._now()
+            return self._simulation.lease_time.of(self._now())
 
     def take(self) -> Sequence[Record]:
         with self._lock:

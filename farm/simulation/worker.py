@@ -72,7 +72,7 @@ class Worker:
         self._agenda = agenda
         self._line = line
         self._heartbeats = Heartbeats(agenda, line, self._progress) if beats else None
-        self._new_deliveries = deliveries
+        self._make_deliveries = deliveries
         self._stamp = 0
         self._idle_since: float | None = None
         self._forget()
@@ -81,7 +81,7 @@ class Worker:
         """As a new process."""
         self.claim: HeldClaim | None = None
         self._claims = Claims()
-        self._deliveries = self._new_deliveries()
+        self._deliveries = self._make_deliveries()
         self._asked = False  # a question of the working thread is not answered yet, or with Parked
         self._asked_ahead = False
         self._hold = self._drain = self._finished = self._ahead = False
@@ -131,9 +131,10 @@ class Worker:
         self._deliveries.resume()
         self.go_on()
 
-    def die(self) -> None:
+    def die(self, *, for_good: bool = True) -> None:
+        """SIGKILL; unless it is for good, it may arrive anew."""
         self._drop_part()
-        self._end(Doing.GONE)
+        self._end(Doing.GONE if for_good else Doing.AWAY)
         self._line.drop()
 
     def give_up(self) -> None:
@@ -164,7 +165,7 @@ class Worker:
         self._note_idle(False)
         self._stop()
         self._deliveries.drop()
-        self._deliveries = self._new_deliveries()
+        self._deliveries = self._make_deliveries()
         self._claims = Claims()
         self.claim = None
 
@@ -250,8 +251,12 @@ class Worker:
             self._line.send(msg.Release(token=claim.token))
 
     def _ended(self, answer: msg.Ended) -> None:
-        self._asked = False
         self._claims.drop(answer.token)
+        if self._deliveries.in_transit:  # the part was not what it should be
+            self._look_up()
+            self._deliveries.answered()
+        else:
+            self._asked = False
 
     def _not_claimant(self, answer: msg.NotClaimant) -> None:
         self._claims.drop(answer.token)

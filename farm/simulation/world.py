@@ -17,7 +17,9 @@ import msgspec
 
 from farm.errors import UsageError, shorten
 from farm.events import RelayOptions
+from farm.faults import Fault
 from farm.fleet import LinkProfile
+from farm.scenario.faults import check_faults
 from farm.source import part_cuts
 
 Interval = tuple[float, float]
@@ -58,6 +60,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     heartbeats: bool = True
     #: True: the engine sees a death and tells the relay at once, as on one machine. False: the lease decides.
     deaths_reported: bool = False
+    faults: tuple[Fault, ...] = ()  #: injected at their times and events
 
     @property
     def frames(self) -> int:
@@ -110,6 +113,9 @@ def check_world(world: World) -> None:
             raise UsageError(
                 f"worker[{number}]: without heartbeats nobody would notice that a worker stops or dies"
             )
+    check_faults(world.faults, list(names), live=False)
+    if world.faults and not world.heartbeats:
+        raise UsageError("faults: without heartbeats nobody would notice them")
 
 
 def _check_worker(worker: SimWorker, path: str) -> None:

@@ -16,6 +16,7 @@ import msgspec
 
 from farm.engines.base import FrameError, FrameSplitter, frame
 from farm.messages import AnyAnswer, AnyRequest, decode_answer, encode
+from farm.worker.faults import Wire
 
 _READ_BYTES = 256 << 10
 
@@ -27,7 +28,7 @@ class ChannelClosed(Exception):
 class Channel:
     def __init__(
         self,
-        sock: socket.socket,
+        sock: Wire,
         on_answer: Callable[[AnyAnswer], None],
         on_closed: Callable[[str], None],
     ) -> None:

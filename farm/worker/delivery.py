@@ -28,6 +28,7 @@ from farm.paths import is_full
 from farm.store import part_file_name
 from farm.worker.blocks import BlockSender
 from farm.worker.channel import Channel, ChannelClosed
+from farm.worker.faults import Faults
 from farm.worker.log import Log
 from farm.worker.orders import HeldClaim, Orders
 
@@ -59,7 +60,13 @@ class Deliveries:
     """``blocks`` None: the worker shares the store's disk."""
 
     def __init__(
-        self, channel: Channel, orders: Orders, store: Path, log: Log, blocks: BlockSender | None = None
+        self,
+        channel: Channel,
+        orders: Orders,
+        store: Path,
+        log: Log,
+        faults: Faults,
+        blocks: BlockSender | None = None,
     ) -> None:
         self.left_behind = True  #: there may be finished parts in the spool that nobody delivers
         self._channel = channel
@@ -67,6 +74,7 @@ class Deliveries:
         self._store = store
         self._log = log
         self._blocks = blocks
+        self._faults = faults
         self._queue: queue.SimpleQueue[Rendered] = queue.SimpleQueue()
         self._waiting = 0  # handed over and not yet done with; guarded by orders.changed
         self._failure: Failure | None = None
@@ -116,6 +124,8 @@ class Deliveries:
     def _deliver(self, rendered: Rendered) -> None:
         claim, header = rendered.claim, rendered.facts.header
         part = header.part
+        if self._blocks is None:
+            self._faults.before_delivery(self._sleep)
         if self._orders.cut_off:
             return  # what is in the spool stays there
         if not claim.wants(header.start, header.stop):
@@ -139,18 +149,21 @@ class Deliveries:
 
     def _by_rename(self, rendered: Rendered) -> AnyAnswer:
         name = part_file_name(rendered.facts.header.part, rendered.claim.token)
+        facts = self._faults.shorten(rendered.facts, rendered.path)
         rendered.path.replace(self._store / name)
-        answer = self._channel.ask(_deliver(rendered, file=name))
+        self._faults.corrupt(self._store / name)
+        answer = self._report(_deliver(rendered, facts, file=name))
         if isinstance(answer, Delivered):
-            rendered.claim.delivered_bytes += rendered.facts.size_bytes
+            rendered.claim.delivered_bytes += facts.size_bytes
         return answer
 
     def _in_blocks(self, rendered: Rendered, blocks: BlockSender) -> AnyAnswer | None:
         """None: the part came to be of no use under its claim."""
         claim, header = rendered.claim, rendered.facts.header
+        facts = self._faults.shorten(rendered.facts, rendered.path)
         answer: AnyAnswer | None = None
-        while blocks.send(claim, rendered.facts, rendered.path):
-            answer = self._channel.ask(_deliver(rendered, blocks=blocks.blocks(rendered.facts)))
+        while blocks.send(claim, facts, rendered.path):
+            answer = self._report(_deliver(rendered, facts, blocks=blocks.blocks(facts)))
             if not isinstance(answer, BlockStored):
                 break  # else it was not whole after all
         if isinstance(answer, Delivered | Ended) or (
@@ -161,9 +174,15 @@ class Deliveries:
             self.left_behind = True
         return answer
 
+    def _report(self, request: Deliver) -> AnyAnswer:
+        return self._faults.report(self._channel.ask, request, self._sleep)
 
-def _deliver(rendered: Rendered, *, file: str = "", blocks: int = 0) -> Deliver:
-    claim, facts = rendered.claim, rendered.facts
+    def _sleep(self, seconds: float) -> bool:
+        return self._orders.pause(lambda: self._orders.cut_off, seconds)
+
+
+def _deliver(rendered: Rendered, facts: PartFacts, *, file: str = "", blocks: int = 0) -> Deliver:
+    claim = rendered.claim
     return Deliver(
         token=claim.token,
         part=facts.header.part,

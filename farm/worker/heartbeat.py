@@ -28,7 +28,7 @@ _STOP_SECONDS = 1.0
 
 
 class Heartbeats:
-    """``raw`` is the monotonic clock in seconds."""
+    """``raw`` is the monotonic clock in seconds; ``mute``: whether heartbeats are lost just now."""
 
     def __init__(
         self,
@@ -38,8 +38,10 @@ class Heartbeats:
         *,
         heartbeat_seconds: float,
         lease_seconds: float,
+        mute: Callable[[], bool] = lambda: False,
     ) -> None:
         self._channel = channel
+        self._mute = mute
         self._orders = orders
         self._interval = heartbeat_seconds
         self._lease = lease_seconds
@@ -80,7 +82,8 @@ class Heartbeats:
             self._next += self._interval
             if slept or self._next <= now:
                 self._next = now + self._interval
-            self._channel.send(Heartbeat(claims=self._orders.progress()))
+            if not self._mute():
+                self._channel.send(Heartbeat(claims=self._orders.progress()))
 
     def _run(self) -> None:
         try:

@@ -49,8 +49,8 @@ from farm.store import part_file_name
 from farm.worker.blocks import BlockSender
 from farm.worker.channel import Channel, ChannelClosed
 from farm.worker.delivery import Deliveries, Failure, Rendered
+from farm.worker.faults import Faults
 from farm.worker.heartbeat import Heartbeats
-from farm.worker.link import LinkFaults, NoFaults
 from farm.worker.log import Log
 from farm.worker.offers import Offers
 from farm.worker.orders import HeldClaim, Orders
@@ -103,7 +103,7 @@ class WorkerLoop:
         renderer: Callable[[bool], Renderer],
         log: Log,
         clock: Clock,
-        link_faults: LinkFaults | None = None,
+        faults: Faults | None = None,
     ) -> None:
         self._spec = spec
         self._grid = PartGrid(spec.cuts)
@@ -111,11 +111,12 @@ class WorkerLoop:
         self._log = log
         self._clock = clock
         self.orders = Orders(clock)
-        self._channel = Channel(sock, self.orders.heard, self.orders.closed)
+        self.faults = faults or Faults(clock, log)
+        self._channel = Channel(self.faults.wire(sock), self._heard, self.orders.closed)
         blocks = None
         if spec.link is not None:
-            blocks = BlockSender(spec, self._channel, self.orders, clock, log, link_faults or NoFaults())
-        self._deliveries = Deliveries(self._channel, self.orders, spec.store_dir, log, blocks)
+            blocks = BlockSender(spec, self._channel, self.orders, clock, log, self.faults)
+        self._deliveries = Deliveries(self._channel, self.orders, spec.store_dir, log, self.faults, blocks)
         self._offers = Offers(spec, self._ask, self.orders, self._deliveries, log)
         self._throttle = Throttle(spec.profile.fps_cap, clock, self._sleep)
         self._free_at: float | None = None  # when the last claim's work was scheduled to end; None: parked
@@ -149,6 +150,10 @@ class WorkerLoop:
 
     # --- talking
 
+    def _heard(self, answer: AnyAnswer) -> None:
+        if not self.faults.hear(answer):
+            self.orders.heard(answer)
+
     def _ask(self, request: AnyRequest) -> AnyAnswer:
         answer = self._channel.ask(request)
         if isinstance(answer, Refused):
@@ -175,6 +180,7 @@ class WorkerLoop:
             self._clock.now,
             heartbeat_seconds=welcome.heartbeat_seconds,
             lease_seconds=welcome.lease_seconds,
+            mute=lambda: self.faults.mute,
         )
         self._heartbeats.start()
 
@@ -350,7 +356,8 @@ class WorkerLoop:
         """Wait until the next frame may be encoded. Raises PartAborted."""
         try:
             self._ask_ahead()
-            if self.aborted() or not self._throttle.wait():
+            self.faults.before_frame(self._sleep)
+            if self.aborted() or not self._throttle.wait(self.faults.speed):
                 raise PartAborted
         except ChannelClosed as closed:
             raise PartAborted from closed

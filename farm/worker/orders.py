@@ -232,3 +232,7 @@ class Orders:
                     return False
                 self.changed.wait(left)
             raise ChannelClosed(self._closed)
+
+    def pause(self, ready: Callable[[], bool], seconds: float) -> bool:
+        """``wait`` for ``seconds`` at most."""
+        return self.wait(ready, self._clock.now() + seconds)

@@ -26,6 +26,7 @@ class Throttle:
         self._clock = clock
         self._sleep = sleep
         self._due = clock.now()
+        self._waited_at = self._due  # when the last wait was over
 
     @property
     def due(self) -> float:
@@ -36,12 +37,22 @@ class Throttle:
         """The work starts at clock time ``at``, which may be past."""
         self._due = at
 
-    def wait(self) -> bool:
-        """Wait until the next frame may be done. False: interrupted."""
+    def wait(self, speed: float = 1.0) -> bool:
+        """Wait until the next frame may be done, at a share ``speed`` of the usual. False: interrupted."""
         if not self._frame_seconds:
-            return True
-        self._due += self._frame_seconds
+            return self._wait_as_long_as_it_took(speed)
+        self._due += self._frame_seconds / speed
         now = self._clock.now()
         if now > self._due + SLACK_SECONDS:
             self._due = now
         return now >= self._due or not self._sleep(self._due - now)
+
+    def _wait_as_long_as_it_took(self, speed: float) -> bool:
+        """Without a cap, a share of the speed is told by what the last frame took."""
+        if speed == 1.0:
+            self._waited_at = self._clock.now()
+            return True
+        took = min(self._clock.now() - self._waited_at, SLACK_SECONDS)
+        done = not self._sleep(took * (1.0 / speed - 1.0))
+        self._waited_at = self._clock.now()
+        return done

@@ -13,13 +13,14 @@ from textual.pilot import Pilot
 
 from console.app import BUSY_RECORDS, ConsoleApp, Outcome
 from console.modals.dialog import Dialog, Question
+from console.modals.fault import FAULT_MENU, chosen_fault
 from console.modals.help import Help
 from console.modals.worker import WorkerDetail
 from console.widgets.event_list import EventList
 from console.widgets.header import Header
 from console.widgets.key_bar import KeysRow, SaidRow
 from console.widgets.workers import WorkerRow
-from farm.commands import Drain, KillWorker, Pause, Resume, StallWorker, StopNow
+from farm.commands import Drain, InjectFault, KillWorker, Pause, Resume, StallWorker, StopNow
 from farm.events import (
     ClaimProgress,
     DrainStarted,
@@ -29,6 +30,7 @@ from farm.events import (
     Notice,
     OperatorActed,
 )
+from farm.scenario.faults import check_faults, parse_fault
 from tests.console.player import Player
 from tests.console.story import Fault, Story, play
 
@@ -417,6 +419,32 @@ async def test_x_asks_names_what_is_lost_and_kills() -> None:
 
 
 @on_loop
+async def test_i_shows_a_menu_of_faults_and_injects_the_chosen_one() -> None:
+    async with console(at=75).run_test(size=(120, 40)) as pilot:
+        app = await ready(pilot)
+        await pilot.press("j", "i")
+        await wait_for(pilot, lambda: "what goes wrong with w2?" in screen_text(app), "the menu")
+        assert "the store refuses its deliveries for 5 s" in screen_text(app)
+        await pilot.press("escape")
+        await wait_for(pilot, lambda: app.screen is app.live, "no answer")
+        assert player_of(app).commands == []
+        await pilot.press("i", "r")
+        await wait_for(pilot, lambda: player_of(app).commands, "the command")
+        assert said(app) == "Injecting rate-limit for w2."
+        await pilot.press("i", "z")
+        await wait_for(pilot, lambda: len(player_of(app).commands) == 2, "the other")
+        lines = ("rate-limit w2 at 0 for 5", "suspend at 0 for 5")
+        assert player_of(app).commands == [InjectFault(fault=parse_fault(line)) for line in lines]
+
+
+def test_every_fault_of_the_menu_is_one_of_its_own_key() -> None:
+    keys = [key for key, _, _ in FAULT_MENU]
+    assert len(set(keys)) == len(keys)
+    for key in keys:
+        check_faults([chosen_fault(key, "laptop-1")], ["laptop-1"], live=True)
+
+
+@on_loop
 async def test_a_question_follows_the_run_behind_it() -> None:
     """What killing a worker loses is not what it was when the question came up."""
     story = Story(frames=480, part=48)
@@ -470,8 +498,8 @@ async def test_readonly_greys_control_keys_and_sends_nothing(kind: str) -> None:
         await ready(pilot)
         row = app.live.keys.rows[0]
         assert isinstance(row, KeysRow)
-        assert {key.key for key in row.keys if not key.enabled} == {"space", "s", "x"}
-        await pilot.press("space", "p", "s", "x")
+        assert {key.key for key in row.keys if not key.enabled} == {"space", "s", "x", "i"}
+        await pilot.press("space", "p", "s", "x", "i")
         assert app.screen is app.live and player.commands == []
         await pilot.press("q")
         await wait_for(pilot, lambda: app.return_value is not None, "the end")

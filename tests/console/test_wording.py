@@ -53,6 +53,14 @@ LINES: list[tuple[ev.AnyEvent, str, str, str]] = [
         "killed by operator",
     ),
     (ev.OperatorActed(action="stall", worker="w3"), "w3", "operator", "stalled"),
+    (
+        ev.FaultInjected(kind="slow", worker="w3", seconds=30.0, amount=0.25, fault="slow w3 to 0.25 at 1"),
+        "w3",
+        "operator",
+        "fault injected: slow 0.25 for 30.0 s",
+    ),
+    (ev.FaultInjected(kind="kill", worker="w3"), "w3", "operator", "fault injected: kill"),
+    (ev.FaultLifted(kind="pause-relay"), "", "operator", "fault over: pause-relay"),
     (ev.OperatorActed(action="stop now", detail="asked to"), "", "operator", "stop now: asked to"),
     (ev.WorkerJoined(worker="w1", pid=7, fps_cap=30.0), "w1", "worker", "joined, pid 7, at most 30 fps"),
     (

@@ -123,3 +123,24 @@ def test_another_worker_delivers_what_one_that_is_gone_had_rendered(
     after = renders(tmp_path / "o.mp4.uneven")
     assert all(after.count(part) == 1 for part in before)
     assert not (tmp_path / "o.mp4.uneven" / "spool" / "old").exists()
+
+
+def test_injected_faults_strike_blocks_and_change_no_packet(clip: Path, packets: str, tmp_path: Path) -> None:
+    """Damage, a refusal and a cut, each on a link of its own."""
+    faults = (
+        "corrupt w1 when it has delivered 1 part",
+        "rate-limit w2 when it has delivered 1 part for 0.5",
+        "cut w3 when it has delivered 1 part for 0.8",
+    )
+    file = fleet(tmp_path, LINK, LINK, LINK)
+    lines = [word for fault in faults for word in ("--fault", fault)]
+    even = ("--schedule", "fixed,12", "--tail", "none", "--lease", "8", "--heartbeat", "0.5")
+    command = run(
+        "render", clip, "-o", "f.mp4", *QUICK, "--fleet", file, *even, *lines, "--keep", cwd=tmp_path
+    )
+    assert_done(command, packets)
+    assert {event["kind"] for event in command.of("fault_injected")} == {"corrupt", "rate-limit", "cut"}
+    assert not command.of("part_failed") and not command.of("claim_ended", how="lapsed")
+    told = "".join(log.read_text() for log in sorted((tmp_path / "f.mp4.uneven" / "logs").glob("*.log")))
+    assert "came damaged" in told and "the store takes no more for now" in told and "fault: cut" in told
+    assert renders(tmp_path / "f.mp4.uneven") == list(range(8)), "none is rendered twice"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from farm import events as ev
-from farm.clock import LeaseClock, MonotonicClock
+from farm.clock import Clock, LeaseClock, MonotonicClock
 from farm.engines.base import EngineEvents, FrameSplitter, frame
 from farm.eventlog import EventLog
 from farm.fleet import LinkProfile, WorkerProfile
@@ -26,6 +26,8 @@ from farm.relay.relay import Relay
 from farm.relay.validate import validate
 from farm.settings import JobSettings
 from farm.store import Store
+from farm.worker.faults import Faults
+from farm.worker.log import Log
 from farm.worker.loop import WorkerLoop
 from farm.worker.spec import WorkerSpec
 
@@ -38,7 +40,7 @@ STRETCH_SECONDS = 90.0
 FRAME_BYTES = 2000
 
 
-class Faults:
+class Script:
     """What is done to blocks on their way: ``at`` maps (part, index) to what happens the first time. Every
     block that is about to be sent is in ``seen``."""
 
@@ -46,12 +48,24 @@ class Faults:
         self.at: dict[tuple[int, int], Callable[[bytes], bytes]] = {}
         self.always: Callable[[int, int], None] = lambda part, index: None
         self.seen: list[tuple[int, int]] = []
+        self.of: dict[str, Faults] = {}  #: the faults of each worker, to inject others
 
     def block(self, part: int, index: int, data: bytes) -> bytes:
         self.seen.append((part, index))
         self.always(part, index)
         happens = self.at.pop((part, index), None)
         return data if happens is None else happens(data)
+
+
+class ScriptedFaults(Faults):
+    """A worker's faults, with those of a script."""
+
+    def __init__(self, script: Script, clock: Clock, log: Log) -> None:
+        super().__init__(clock, log)
+        self._script = script
+
+    def block(self, part: int, index: int, data: bytes) -> bytes:
+        return self._script.block(part, index, super().block(part, index, data))
 
 
 class ThreadEngine:
@@ -129,7 +143,7 @@ class Farm:
         self.spool.mkdir()
         self.cuts = tuple(range(0, parts * PART_FRAMES + 1, PART_FRAMES))
         self.renderers = FakeRenderers(FRAME_BYTES)
-        self.faults = Faults()
+        self.faults = Script()
         self.log = Stories()
         self.records: list[ev.Record] = []
         self.heard: list[tuple[str, Block | Offer]] = []
@@ -216,7 +230,9 @@ class Farm:
 
     def work(self, spec: WorkerSpec, sock: socket.socket) -> None:
         """A worker's life, in its thread."""
-        WorkerLoop(spec, sock, self.renderers.open, self.log, MonotonicClock(), self.faults).run()
+        clock = MonotonicClock()
+        self.faults.of[spec.name] = faults = ScriptedFaults(self.faults, clock, self.log)
+        WorkerLoop(spec, sock, self.renderers.open, self.log, clock, faults).run()
 
     # --- from a worker's thread
 

@@ -15,7 +15,7 @@ from farm.commands import KillWorker
 from farm.deliveries import DELIVERIES_MAX
 from farm.fleet import LinkProfile
 from farm.host import End
-from farm.messages import Block, Claim, Declined, Offer
+from farm.messages import Block, Claim, Declined, Inject, Offer
 from farm.worker.link import LinkBroken, StoreBusy
 
 from .farm import Farm
@@ -400,3 +400,64 @@ def test_a_part_that_fails_leaves_nothing_to_offer(tmp_path: Path) -> None:
     assert farm.work_on("w1", link=LinkProfile()) is End.FINISHED
     assert not farm.heard and not list(farm.spool.glob("*/*"))
     assert not [request for _, request in farm.heard if isinstance(request, Block)]
+
+
+# --- faults that are injected -----------------------------------------------------------------------------
+
+
+def injects(farm: Farm, at: tuple[int, int], **fault: object) -> None:
+    """Into w1, when that block is on its way."""
+
+    def inject(data: bytes) -> bytes:
+        farm.faults.of["w1"].hear(Inject(**fault))  # type: ignore[arg-type]
+        return data
+
+    farm.faults.at[at] = inject
+
+
+def test_an_injected_corruption_costs_one_block(tmp_path: Path) -> None:
+    farm = Farm(tmp_path)
+    injects(farm, (0, 2), kind="corrupt")
+    assert farm.work_on("w1", link=farm.link_of(8)) is End.FINISHED
+    assert farm.sent() == [0, 1, 2, 3, 3, 4, 5, 6, 7]
+    assert "delivery: block 4 of part 0 came damaged" in farm.log.lines
+    assert farm.renderers.rendered == [0] and not farm.events(ev.PartFailed)
+    assert_stored_whole(farm)
+
+
+def test_an_injected_rate_limit_holds_the_block_back(tmp_path: Path) -> None:
+    farm = Farm(tmp_path)
+    injects(farm, (0, 2), kind="rate-limit", seconds=0.4)
+    assert farm.work_on("w1", link=farm.link_of(8)) is End.FINISHED
+    assert farm.sent() == list(range(8))
+    assert "delivery: the store takes no more for now" in farm.log.lines
+    assert farm.renderers.rendered == [0] and not farm.events(ev.PartFailed)
+    assert_stored_whole(farm)
+
+
+def test_an_injected_cut_breaks_the_delivery_which_goes_on_after_it(tmp_path: Path) -> None:
+    """With a rate limit before it, so that a block is to be sent while the line is cut."""
+    farm = Farm(tmp_path)
+
+    def inject(data: bytes) -> bytes:
+        farm.faults.of["w1"].hear(Inject(kind="cut", seconds=0.6))
+        raise StoreBusy
+
+    farm.faults.at[0, 3] = inject
+    assert farm.work_on("w1", link=farm.link_of(8)) is End.FINISHED
+    assert "delivery: the link is cut at block 4 of part 0" in farm.log.lines
+    assert "part 0: goes to the store from block 4 of 8" in farm.log.lines
+    assert farm.sent() == list(range(8))
+    assert farm.renderers.rendered == [0] and not farm.events(ev.PartFailed)
+    assert_stored_whole(farm)
+
+
+def test_an_injected_wrong_count_comes_whole_and_is_refused(tmp_path: Path) -> None:
+    """Once more, in case the blocks were put together wrongly; then the part failed, and is rendered anew."""
+    farm = Farm(tmp_path, parts=2)
+    injects(farm, (0, 2), kind="wrong-count")
+    assert farm.work_on("w1", link=farm.link_of(4)) is End.FINISHED
+    ((failed,),) = [farm.events(ev.PartFailed)]
+    assert failed.part == 1 and "frames" in failed.message
+    assert farm.renderers.rendered == [0, 1, 1]
+    assert_stored_whole(farm)
