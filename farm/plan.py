@@ -28,7 +28,7 @@ from farm.policies.registry import parse_policy, parse_tail
 from farm.relay.books import Books
 from farm.salvage import finish, noted_run, take_journal
 from farm.scenario.faults import check_faults
-from farm.scratch import scratch_folder
+from farm.scratch import scratch_folder, sweep
 from farm.settings import GridSettings, JobSettings, settings_hash
 from farm.source import SourceIndex, part_cuts, save_index
 from farm.store import Store
@@ -98,8 +98,9 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
     """
     folder_path = request.folder or run_folder_path(request.output, request.temp)
     resumes = holds_run(folder_path)
-    if os.path.lexists(request.output) and not resumes:
+    if os.path.lexists(request.output) and not resumes:  # refused below: then nothing else tidies up
         remove_shell(folder_path)
+        sweep()
     # An output that is there may be the earlier run's own: that is seen when its journal is open.
     check_output(request.source, request.output, True if resumes else request.overwrite)
     parse_policy(request.options.policy)

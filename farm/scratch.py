@@ -51,7 +51,7 @@ class Scratch:
     def __init__(self, root: Path | None = None) -> None:
         root = temporary_root() if root is None else root
         try:
-            _sweep(root)
+            sweep(root)
             path, lock = _make(root)
         except OSError as error:
             raise OutputError(
@@ -95,8 +95,9 @@ def _make(root: Path) -> tuple[Path, int]:
             os.close(lock)
 
 
-def _sweep(root: Path) -> None:
-    for entry in os.scandir(root):
+def sweep(root: Path | None = None) -> None:
+    """Remove scratch folders that no process holds any more. Raises OutputError, OSError."""
+    for entry in os.scandir(temporary_root() if root is None else root):
         with suppress(OSError):
             ours = entry.name.startswith(_PREFIX) and len(entry.name) == len(_PREFIX) + 8
             if not ours or not entry.is_dir(follow_symlinks=False):

@@ -26,7 +26,7 @@ from console.trials import (
 )
 from farm.errors import UsageError
 from farm.policies.registry import POLICIES
-from scripts.scheduling_doc import BEGIN, END, replace_figures
+from scripts.scheduling_doc import BEGIN, END, replace_section
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -205,13 +205,14 @@ def test_tables_for_documents_and_programs() -> None:
     assert csv_table(["a", "b"], [["x,y", '"']]) == 'a,b\n"x,y",""""\n'
 
 
-def test_figures_of_the_document_go_between_its_marks() -> None:
-    document = f"before\n{BEGIN}\nold\n{END}\nafter\n"
-    made = replace_figures(document, ["new"])
-    assert made == f"before\n{BEGIN}\n\nnew\n\n{END}\nafter\n"
-    assert replace_figures(made, ["new"]) == made
+def test_sections_of_the_document_are_made_anew_one_by_one() -> None:
+    empty = f"before\n{BEGIN}\nold\n{END}\nafter\n"
+    one = replace_section(empty, "fresh", ["new"])
+    assert one == f"before\n{BEGIN}\n\n### Fresh fleets\n\nnew\n\n{END}\nafter\n"
+    both = replace_section(one, "grid", ["cells"])
+    assert both.index("cells") < both.index("new") and replace_section(both, "fresh", ["new"]) == both
     with pytest.raises(ValueError, match="marks"):
-        replace_figures("nothing", ["new"])
+        replace_section("nothing", "fresh", ["new"])
 
 
 # --- what is meant, and what is refused ------------------------------------------------------------------
