@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from farm.parts import PartError, check_part
 from farm.worker.faults import BAD_TOKEN, fill_memory
 from farm.worker.throttle import SLACK_SECONDS, Throttle
 
-from .harness import GRID, Rig, rig
+from .harness import GRID, PATIENCE_SECONDS, Rig, rig
 
 T1 = "c0#1@e1"
 
@@ -19,7 +20,10 @@ T1 = "c0#1@e1"
 def injected(r: Rig, kind: str, seconds: float | None = None, amount: float | None = None) -> None:
     """Inject it, and wait until the worker has written down that it heard."""
     r.peer.say(Inject(kind=kind, seconds=seconds, amount=amount))
-    r.until(lambda orders: any(f"fault: {kind}" in line for line in r.log.lines) or _nudge(r))
+    deadline = r.clock.now() + PATIENCE_SECONDS
+    while not any(f"fault: {kind}" in line for line in r.log.lines):  # nothing that it says wakes a waiter
+        assert r.clock.now() < deadline, "the worker did not hear of the fault"
+        time.sleep(0.001)
 
 
 def _nudge(r: Rig) -> bool:
