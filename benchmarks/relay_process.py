@@ -143,7 +143,8 @@ def _numbered(request: msg.AnyRequest, seq: int) -> msg.AnyRequest:
 class SlowStore:
     """A store without files: every part is as it should be, after a while."""
 
-    def __init__(self, grid: PartGrid, seconds: float) -> None:
+    def __init__(self, folder: Path, grid: PartGrid, seconds: float) -> None:
+        self.folder = folder / "store"
         self._grid = grid
         self._seconds = seconds
 
@@ -236,7 +237,7 @@ async def work(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
         for profile in uniform_fleet(args.workers)
     ]
     watch = LoopWatch(time.monotonic)
-    store: Any = SlowStore(grid, args.disk_seconds)
+    store: Any = SlowStore(folder, grid, args.disk_seconds)
     host = RelayHost(relay, log, InstantWorkers(grid), store, clock, specs, "h", lambda: None, Watches(watch))
     peak = 0
 

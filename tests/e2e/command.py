@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 import psutil
 
-LIMIT_SECONDS = 90.0
+LIMIT_SECONDS = 150.0
 
 
 class Command:

@@ -141,9 +141,9 @@ def test_a_worker_capped_below_its_need_is_out_of_memory_and_its_chunk_moves_on(
 def test_a_fleet_capped_below_its_need_stops_with_that_reason_and_can_be_resumed(
     clip: Path, tmp_path: Path
 ) -> None:
-    command = run(
-        "render", clip, "-o", "m.mp4", *QUICK, "--fleet", capped_fleet(tmp_path, 0.02), cwd=tmp_path
-    )
+    fleet = capped_fleet(tmp_path, 0.02)
+    fleet.write_text(fleet.read_text() + "fps = 12\n")  # so that it is measured before a part is done
+    command = run("render", clip, "-o", "m.mp4", *QUICK, "--fleet", fleet, cwd=tmp_path)
     assert command.process.returncode == 5
     (sentence,) = [line for line in command.stderr.splitlines() if line.startswith("uneven: ")]
     assert "no worker is left" in sentence and "w1 out of memory: it used" in sentence
