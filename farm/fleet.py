@@ -37,6 +37,8 @@ class WorkerProfile(msgspec.Struct, frozen=True, kw_only=True):
 
 #: More local processes than this are a typing error, not a fleet.
 WORKERS_MAX = 512
+#: Slower than a frame in a quarter of an hour, or faster than any clock can tell, is one, too.
+FPS_MIN, FPS_MAX = 0.001, 1e6
 
 
 def uniform_fleet(workers: int, overhead_seconds: float = 0.0) -> tuple[WorkerProfile, ...]:
@@ -66,10 +68,10 @@ def parse_fleet(
                 cap = float(field)
             except ValueError:
                 cap = math.nan
-            if not (math.isfinite(cap) and cap > 0):
+            if not FPS_MIN <= cap <= FPS_MAX:
                 raise UsageError(
-                    f"--fleet {text}: worker {number} is {field.strip()!r}; give frames per second above 0"
-                    f"{hint}"
+                    f"--fleet {text}: worker {number} is {field.strip()!r}; give frames per second from "
+                    f"{FPS_MIN:g} to {FPS_MAX:,.0f}{hint}"
                 )
         fleet.append(WorkerProfile(name=f"w{number}", fps_cap=cap, overhead_seconds=overhead_seconds))
     return tuple(fleet)

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 import msgspec
 
 from farm.errors import UsageError, shorten
-from farm.fleet import BLOCK_BYTES_MAX, WORKERS_MAX, LinkProfile, WorkerProfile, parse_fleet
+from farm.fleet import BLOCK_BYTES_MAX, FPS_MAX, FPS_MIN, WORKERS_MAX, LinkProfile, WorkerProfile, parse_fleet
 from farm.scenario.load import number, parse_toml, read_toml
 from farm.simulation.world import SimWorker
 
@@ -33,7 +33,6 @@ _MIB = 1 << 20
 _BLOCK_MIB_MIN = 1 / 1024
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}\Z", re.ASCII)
 _SECONDS_MAX = 1e7
-_FPS_MAX = 1e6
 #: The simulator takes its work from a list: more than this is a typing error too.
 _SIMULATED_MAX = 10_000
 
@@ -247,7 +246,7 @@ def _check(worker: FleetWorker, path: str) -> None:
     if isinstance(worker.fps, str) and worker.fps != "max":
         raise UsageError(f'{path}.fps: give frames per second or "max", not {shorten(worker.fps)}')
     if isinstance(worker.fps, float):
-        number(f"{path}.fps", worker.fps, above=True, high=_FPS_MAX, unit="frames per second")
+        number(f"{path}.fps", worker.fps, low=FPS_MIN, high=FPS_MAX, unit="frames per second")
     for field, low, high, unit in (
         ("overhead", 0, _SECONDS_MAX, "seconds"),
         ("threads", 1, 1024, "a number of threads"),

@@ -256,7 +256,7 @@ class WorkerLoop:
     def _work_round(self, claim: HeldClaim) -> bool:
         """Render and deliver what the claim wants now, then tell the relay; whether the claim goes on."""
         failure = self._render_parts(claim)
-        self._deliveries.wait_idle()
+        self._wait_idle()
         failure = self._deliveries.take_failure() or failure
         if self.orders.refused:
             raise RelayRefused(self.orders.refused)
@@ -297,6 +297,14 @@ class WorkerLoop:
                 self._drop_renderer()
                 return _failure(part, error)
 
+    def _wait_idle(self) -> None:
+        """Wait until all is delivered. For as long as its link takes, a worker could not have begun the next
+        claim: none of that is lateness."""
+        began = self._clock.now()
+        self._deliveries.wait_idle()
+        if self._spec.link is not None and self._free_at is not None:
+            self._free_at += self._clock.now() - began
+
     def _wait_room(self, claim: HeldClaim) -> None:
         """Wait until another part may be begun. Behind a link that is slower than the rendering, this is most
         of the time, and counts as rendering: else the relay would give a worker what its link can't carry."""
@@ -305,8 +313,10 @@ class WorkerLoop:
             return
         began = claim.part_began_at = self._clock.now()
         self._deliveries.wait_room()
-        claim.render_seconds += self._clock.now() - began
+        waited = self._clock.now() - began
+        claim.render_seconds += waited
         claim.part_began_at = None
+        self._throttle.postpone(waited)
 
     def _render(self, claim: HeldClaim, part: int) -> None:
         start, stop = self._grid.start(part), self._grid.stop(part)

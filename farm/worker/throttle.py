@@ -37,6 +37,10 @@ class Throttle:
         """The work starts at clock time ``at``, which may be past."""
         self._due = at
 
+    def postpone(self, seconds: float) -> None:
+        """So long there was nothing to do: no lateness, and nothing to catch up on."""
+        self._due += seconds
+
     def wait(self, speed: float = 1.0) -> bool:
         """Wait until the next frame may be done, at a share ``speed`` of the usual. False: interrupted."""
         if not self._frame_seconds:

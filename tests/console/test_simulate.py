@@ -158,7 +158,7 @@ def test_none_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         (["--fleet", "30,-2"], "-2"),
         (["--fleet", "30,nan"], "nan"),
         (["--fleet", "30,max"], "needs a speed"),
-        (["--fleet", "30,x"], "frames per second above 0\n"),
+        (["--fleet", "30,x"], "frames per second from 0.001 to 1,000,000\n"),
         (["--fleet", "nowhere.toml"], "nowhere.toml"),
         (["--frames", "0"], "--frames 0"),
         (["--frames", "-5"], "--frames -5"),

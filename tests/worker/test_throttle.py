@@ -46,6 +46,16 @@ def test_frames_take_their_number_by_the_cap_however_uneven_the_work(clock, fps)
     assert clock.time - 100.0 == pytest.approx(600 / fps, abs=1 / fps)
 
 
+def test_time_without_anything_to_do_is_not_caught_up_on(clock):
+    pace = throttle(10.0, clock)
+    pace.wait()
+    clock.time += 0.8  # its link was what it waited for
+    pace.postpone(0.8)
+    for _ in range(5):
+        pace.wait()
+    assert clock.time == pytest.approx(101.4)
+
+
 def test_the_first_frame_is_not_free(clock):
     pace = throttle(2.0, clock)
     assert pace.wait()
