@@ -128,10 +128,10 @@ def test_a_fault_of_a_worker_that_there_is_not_ends_in_one_sentence(clip: Path, 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 24 MiB of its own."""
+    """A disk of 80 MiB of its own: more than a run asks for at its start."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=80m", "tmpfs", str(folder)]
     try:
         mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
     except OSError:
