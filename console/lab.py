@@ -200,6 +200,7 @@ def compare(
         raise UsageError("--ui tui can't show --article; name its policies and fleets instead")
     if not 0 <= processes <= 256:
         raise UsageError(f"--processes {processes}: give 0 (as many as cores) to 256")
+    _check_writable(output)
     if article:
         found = told.run_article(_progress(), processes)
         _give(told.render(found, chosen, _width(output)), output)
@@ -292,6 +293,20 @@ def _width(output: Path | None) -> int:
     if output is not None or not sys.stdout.isatty():
         return 10_000
     return shutil.get_terminal_size().columns
+
+
+def _check_writable(output: Path | None) -> None:
+    """Before all the work. Raises OutputError."""
+    if output is None:
+        return
+    if output.is_dir():
+        raise OutputError(f"{printable(output)} can't be written: it is a folder")
+    if not output.parent.is_dir():
+        raise OutputError(
+            f"{printable(output)} can't be written: there is no folder {printable(output.parent)}"
+        )
+    if not os.access(output if output.exists() else output.parent, os.W_OK):
+        raise OutputError(f"{printable(output)} can't be written: permission denied")
 
 
 def _give(written: str, output: Path | None) -> None:
