@@ -258,8 +258,11 @@ def test_one_sentence_and_code_2(capsys: pytest.CaptureFixture[str], arguments: 
     assert err.startswith("uneven: ") and err.count("\n") == 1
 
 
-def test_a_file_that_cannot_be_written(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_told_before_all_the_work(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     target = tmp_path / "nowhere" / "table.txt"
+    monkeypatch.setattr("console.compare.compare", lambda *_, **__: pytest.fail("it began to work"))
     code, _, err = run(capsys, "--policies", "static", "--part", "48", "-o", str(target), "--processes", "1")
     assert code == 4
     assert "can't be written" in err
