@@ -105,7 +105,7 @@ def test_a_scenario_renders_its_input_with_its_workers_and_faults(
     (tmp_path / "s.toml").write_text(
         '[job]\ninput = "film.mp4"\npart = 12\n'
         '[relay]\npolicy = "guided,24"\ntail = "duplicate-oldest"\nlease = 1.0\nheartbeat = 0.3\n'
-        '[[worker]]\ncount = 2\nfps = 120\n[[worker]]\nname = "slow"\nfps = 60\n'
+        '[[worker]]\ncount = 2\nfps = 60\n[[worker]]\nname = "slow"\nfps = 30\n'
         '[[fault]]\ndo = "stall"\non = "slow"\nwhen = "it has delivered 1 part"\nfor = 2\n'
         '[[fault]]\ndo = "report-twice"\non = "w1"\nat = 0\nfor = 1\n'
     )
