@@ -8,15 +8,16 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from console import text
-from farm.crashtest.campaign import Campaign, Request, Trial
-from farm.engines.local import prepare
 from farm.errors import ExitCode, InputError, UsageError
 from farm.paths import printable
+
+if TYPE_CHECKING:
+    from farm.crashtest.campaign import Trial
 
 _SHOWN_EVERY_SECONDS = 10.0
 
@@ -68,6 +69,9 @@ def crashtest(
     lost. Then the same command is given again: it has to end with the same bytes, without rendering a
     finished part again and without leaving anything behind. Ends with 7 if a crash went wrong.
     """
+    from farm.crashtest.campaign import Campaign, Request
+    from farm.engines.local import prepare
+
     if source is not None and not source.is_file():
         raise InputError(f"there is no file {printable(source)}")
     for option, pattern in (("--only", only), ("--without-sync", without_sync)):

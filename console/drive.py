@@ -14,7 +14,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from console import text
 from console.jsonl import JsonReporter
@@ -29,8 +29,10 @@ from farm.commands import Drain, StopNow
 from farm.errors import ExitCode
 from farm.events import Record
 from farm.fleet import WorkerProfile
-from farm.job import JobResult
-from farm.live import LiveRun
+
+if TYPE_CHECKING:  # what runs a job is loaded when there is one
+    from farm.job import JobResult
+    from farm.live import LiveRun
 
 #: How often plain and JSON output look for news while there is none.
 _POLL_SECONDS = 0.2

@@ -235,8 +235,7 @@ def compare(
 def _showing(ui: str, speed: float, refresh: float) -> Ui:
     """Raises UsageError."""
     showing = choose_ui("plain" if ui == "auto" else ui, os.environ, sys.stdin.isatty(), sys.stderr.isatty())
-    if not (math.isfinite(refresh) and 0.5 <= refresh <= 60):
-        raise UsageError(f"--refresh {refresh:g}: give 0.5 to 60 repaints a second")
+    opt.check_refresh(refresh)
     if not (math.isfinite(speed) and 0 < speed <= 1e6):
         raise UsageError(f"--speed {speed:g}: give virtual seconds a second, above 0")
     return showing

@@ -421,6 +421,12 @@ def played(request: JobRequest, scenario: Scenario, typed: Collection[str]) -> J
     )
 
 
+def check_refresh(refresh: float) -> None:
+    """Raises UsageError."""
+    if not (math.isfinite(refresh) and 0.5 <= refresh <= 60):
+        raise UsageError(f"--refresh {refresh:g}: give 0.5 to 60 repaints a second")
+
+
 def show_options(
     ui: str,
     quiet: bool,
@@ -430,8 +436,7 @@ def show_options(
     stay: bool,
     drain_timeout: float,
 ) -> ShowOptions:
-    if not (math.isfinite(refresh) and 0.5 <= refresh <= 60):
-        raise UsageError(f"--refresh {refresh:g}: give 0.5 to 60 repaints a second")
+    check_refresh(refresh)
     if not (math.isfinite(drain_timeout) and 0 <= drain_timeout <= 86400):
         raise UsageError(f"--drain-timeout {drain_timeout:g}: give seconds from 0 to 86400")
     chosen = choose_ui(ui, os.environ, sys.stdin.isatty(), sys.stderr.isatty())

@@ -22,7 +22,6 @@ from farm.facts import Probed, VerifyFacts
 from farm.fleet import WorkerProfile
 from farm.folder import JOURNAL_NAME
 from farm.journal import RunCatalogue, read_recording
-from farm.live import LiveRun
 from farm.paths import check_free, printable
 from farm.plan import JobRequest, Plan, open_run
 from farm.scratch import scratch_folder
@@ -34,6 +33,8 @@ from farm.stories import set_aside_stories
 def carry_out(plan: Plan, showing: ShowOptions, run_id: str) -> int:
     """Run a planned job, show it, say how it ended; returns the exit code."""
     prepare()
+    from farm.live import LiveRun
+
     opened = open_run(plan)
     request = plan.request
     catalogue = RunCatalogue()

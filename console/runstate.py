@@ -189,7 +189,7 @@ class RunState:
     @property
     def silence_seconds(self) -> float:
         """How long a worker with a claim may be unheard before it is taken for silent."""
-        return 2.5 * self.options.heartbeat_seconds
+        return self.options.silent_seconds
 
     def paused_seconds(self, now: float) -> float:
         """All pauses until ``now``."""

@@ -43,6 +43,10 @@ class Event(
     not look at them: with 100,000 credits in the books it would hold up the relay's loop for 0.1 s."""
 
 
+#: Heartbeats after which a worker that was not heard is taken for silent, long before its lease runs out.
+SILENT_HEARTBEATS = 2.5
+
+
 class RelayOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What of a run may change in flight or at resume. Times in seconds."""
 
@@ -62,6 +66,11 @@ class RelayOptions(msgspec.Struct, frozen=True, kw_only=True):
     halt: str = ""  #: stop early when parts are set aside (farm.halt)
     memfree_bytes: int = 0  #: with less memory available nothing more is granted and no worker started
     nice: int = 0  #: added to the niceness of workers
+
+    @property
+    def silent_seconds(self) -> float:
+        """How long a worker with a claim may be unheard before it is taken for silent."""
+        return SILENT_HEARTBEATS * self.heartbeat_seconds
 
 
 # --- the run ---------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ Rules of this file:
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import time
 from collections.abc import Callable, Coroutine, Sequence
@@ -27,7 +26,7 @@ from farm import events as ev
 from farm import messages as msg
 from farm.clock import LeaseClock
 from farm.faults import KINDS, Fault, FaultSchedule, Step
-from farm.paths import printable
+from farm.paths import is_full, printable
 from farm.scenario.faults import never_came, spell
 
 #: How late a step may be by the lease clock before it is put off again.
@@ -278,6 +277,6 @@ def _fill_with(handle: int, block: bytes) -> int:
         while True:
             taken += os.write(handle, block)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if not is_full(error):
             raise
     return taken

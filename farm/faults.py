@@ -41,6 +41,11 @@ Kind = Literal[
     "step-clock",
 ]
 
+#: How long a delivery that the store refuses waits: at first, and at most.
+BACKOFF_SECONDS, BACKOFF_SECONDS_MAX = 0.1, 2.0
+#: An id as a careless worker writes it.
+BAD_TOKEN = "c01#1@e1"
+
 #: How long a fault lasts: ``moment``: it happens and is over; ``time``: for its seconds, else for good;
 #: ``report``: for its seconds, else for the worker's next report; ``stop``: for its seconds, which it needs.
 Lasts = Literal["moment", "time", "report", "stop"]

@@ -8,8 +8,9 @@ import msgspec
 
 from farm.errors import UsageError
 
+MIB = 1 << 20
 #: The longest block of a delivery (DESIGN.md §6).
-BLOCK_BYTES_MAX = 5 << 20
+BLOCK_BYTES_MAX = 5 * MIB
 
 
 class LinkProfile(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,6 +21,14 @@ class LinkProfile(msgspec.Struct, frozen=True, kw_only=True):
     latency_seconds: float = 0.0
     drop_rate: float = 0.0
     block_bytes: int = BLOCK_BYTES_MAX  #: a delivery that breaks loses one block at most
+
+    def blocks(self, size_bytes: int) -> int:
+        """How many blocks so many bytes are."""
+        return -(-size_bytes // self.block_bytes)
+
+    def sending_seconds(self, size_bytes: float) -> float:
+        """What so many bytes take, without the latency."""
+        return 0.0 if self.mib_per_second is None else size_bytes / (self.mib_per_second * MIB)
 
 
 class WorkerProfile(msgspec.Struct, frozen=True, kw_only=True):

@@ -38,9 +38,9 @@ from farm.halt import parse_halt
 from farm.paths import printable
 from farm.relay.relay import Relay
 from farm.relay.turn import Outcome
+from farm.respite import TOLD_SECONDS, Respite
 from farm.startline import StartLine
 from farm.store import Store
-from farm.waking import TOLD_SECONDS, Waking
 from farm.worker.spec import WorkerSpec
 
 INBOX_MAX = 512
@@ -107,9 +107,9 @@ class RelayHost:
         self._in_hand = 0  # of the batch that is being handled
         self._held = False
         self._tick_waits = False
-        self._waking = Waking()
+        self._respite = Respite()
         self._folder = store.folder.parent  # of the run
-        self.desk = DeliveryDesk(store, relay.books, settings_hash, self._post_request, self._spawn)
+        self.desk = DeliveryDesk(store, relay.books, settings_hash, self._post_request, self.spawn)
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
         self._line = StartLine(self._specs)
@@ -139,10 +139,10 @@ class RelayHost:
         """
         self._starting = set(self._specs)
         ticker = asyncio.create_task(self._tick())
-        self._spawn(self._start_fleet())
-        self._spawn(self._watch_ground())
-        self._spawn(self._guard.run())
-        self._spawn(self._show_gauges())
+        self.spawn(self._start_fleet())
+        self.spawn(self._watch_ground())
+        self.spawn(self._guard.run())
+        self.spawn(self._show_gauges())
         try:
             end = await self._serve()
         finally:
@@ -231,9 +231,9 @@ class RelayHost:
         self._faults.see(now, events)
         for stimulus, outcome in handled:
             if stimulus.worker is not None and outcome.answer is not None:
-                self._engine.send(stimulus.worker, msg.encode(outcome.answer))
+                self.push(stimulus.worker, outcome.answer)
             for worker, push in outcome.pushes:
-                self._engine.send(worker, msg.encode(push))
+                self.push(worker, push)
             if isinstance(stimulus.request, msg.Deliver):
                 self.desk.answered(stimulus.request, outcome.answer)
             if stimulus.command is not None and outcome.refusal is None:
@@ -290,8 +290,8 @@ class RelayHost:
         try:
             request = msg.decode_request(data)
         except (msgspec.DecodeError, ValueError) as error:
-            refusal = msg.Refused(received=repr(data[:60]), reason=f"not a message of version 1: {error}")
-            self._engine.send(worker, msg.encode(refusal))
+            reason = f"not a message of version 1: {error}"
+            self.push(worker, msg.Refused(received=repr(data[:60]), reason=reason))
             return
         if isinstance(request, msg.Fail) and request.kind == msg.DISK_FULL:
             self._stop_for_room()
@@ -322,12 +322,21 @@ class RelayHost:
         if worker in books.workers or reason != "exited":
             self.departures.note(worker, reason)
         self._post(_Stimulus(lambda now: self._relay.gone(worker, reason, sure, now, kind)))
-        wanted = sure and worker in books.workers and not (books.finished or books.draining)
-        if wanted and self.departures.may_restart(worker):
-            self._starting.add(worker)
-            self._spawn(self._start(self._specs[worker]))
-        elif sure and worker in self._specs and not (books.finished or books.draining):
+        if not sure or self._end_is_near:
+            return
+        if worker in books.workers and self.departures.may_restart(worker):
+            self._start_again(worker)
+        elif worker in self._specs:
             self._hand_on_spool(self._specs[worker])
+
+    def _start_again(self, worker: str) -> None:
+        self._starting.add(worker)
+        self.spawn(self._start(self._specs[worker]))
+
+    @property
+    def _end_is_near(self) -> bool:
+        """Nobody is started any more."""
+        return self._relay.books.finished or self._relay.books.draining
 
     def _hand_on_spool(self, gone: WorkerSpec) -> None:
         """A worker won't come back: what it had finished is another one's to offer."""
@@ -336,8 +345,8 @@ class RelayHost:
         if heir and gone.shares_disk:
             books = self._relay.books
             spools = tuple(map(str, (gone.spool_dir, *gone.orphan_spools)))
-            beat = msg.Beat(hold=books.paused_at is not None, drain=books.draining, orphan_spools=spools)
-            self._engine.send(heir, msg.encode(beat))
+            hold = books.paused_at is not None
+            self.push(heir, msg.Beat(hold=hold, drain=books.draining, orphan_spools=spools))
 
     # --- memory ------------------------------------------------------------------------------------------
 
@@ -375,7 +384,7 @@ class RelayHost:
 
     def _strike(self, worker: str, *, beyond_memory: str = "", stays_away: bool = False) -> None:
         self.departures.struck(worker, beyond_memory=beyond_memory, stays_away=stays_away)
-        self._spawn(self._engine.kill(worker))
+        self.spawn(self._engine.kill(worker))
 
     async def _show_gauges(self) -> None:
         while True:
@@ -411,16 +420,11 @@ class RelayHost:
         self._starting.add(worker)
 
     def revive(self, worker: str) -> None:
-        books = self._relay.books
-        if worker in self._alive or books.finished or books.draining:
+        if worker in self._alive or self._end_is_near:
             self._starting.discard(worker)
             return
         self.departures.comes_back(worker)
-        self._starting.add(worker)
-        self._spawn(self._start(self._specs[worker]))
-
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        self._spawn(work)
+        self._start_again(worker)
 
     # --- the shell's own -------------------------------------------------------------------------------
 
@@ -440,7 +444,7 @@ class RelayHost:
     async def _start_fleet(self) -> None:
         if self.memfree_bytes:
             await self._guard.look()
-            self._spawn(self._start_one_by_one())
+            self.spawn(self._start_one_by_one())
         else:
             await self._engine.start(list(self._specs.values()), self)
         await asyncio.sleep(START_LINE_SECONDS)
@@ -470,19 +474,16 @@ class RelayHost:
             await asyncio.sleep(TICK_SECONDS)
             slept = self._clock.beat()
             if slept:
-                self._waking.found_gap(slept, self._clock.now(), self._relay.books.options)
+                self._respite.found_gap(slept, self._clock.now(), self._relay.books.options)
             if slept >= TOLD_SECONDS:
-                self._post(_Stimulus(partial(self._note_stall, slept)))
-            if not self._tick_waits and self._waking.may_judge(self._clock.now()):
+                self.emit(ev.LoopStalled(seconds=slept))
+            if not self._tick_waits and self._respite.may_judge(self._clock.now()):
                 self._tick_waits = True
                 self._post(_Stimulus(partial(self._judge, self._clock.now())))
 
-    def _note_stall(self, seconds: float, now: float) -> Outcome:
-        return Outcome(events=(ev.LoopStalled(seconds=seconds),))
-
     def _judge(self, asked_at: float, now: float) -> Outcome:
         self._tick_waits = False
-        return Outcome() if self._waking.comes_late(asked_at, now) else self._relay.tick(now)
+        return Outcome() if self._respite.comes_late(asked_at, now) else self._relay.tick(now)
 
     async def _see_off(self, reason: str) -> None:
         """Write down the good-bye of workers that were ended from here: no losses."""
@@ -514,7 +515,7 @@ class RelayHost:
             self._held = False
             self._engine.hold_reading(False)
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine beside the loop; what it raises ends the run."""
         task = asyncio.create_task(work)
         self._tasks.add(task)

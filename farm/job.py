@@ -160,8 +160,9 @@ class Job:
     async def _open_books(self) -> None:
         plan, relay = self._plan, self._relay
         if not self._run.history:
-            await asyncio.to_thread(note_run, self._run.folder, self._opened())
-            await self._commit(relay.open(self._opened(), self.clock.now()))
+            opened = self._opened()
+            await asyncio.to_thread(note_run, self._run.folder, opened)
+            await self._commit(relay.open(opened, self.clock.now()))
         await self._commit(relay.start(self.clock.now(), self._wall_time()))
         books = relay.books
         if self._run.history and books.options != self._request.options:

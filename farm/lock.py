@@ -12,7 +12,7 @@ import socket
 from pathlib import Path
 
 from farm.errors import OutputError
-from farm.paths import printable
+from farm.paths import has_name, printable
 
 
 def take_lock(name: Path, what: Path) -> int:
@@ -22,8 +22,7 @@ def take_lock(name: Path, what: Path) -> int:
         lock = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The file we locked may have been removed with its run between our open and our lock.
-            if name.exists() and os.path.samestat(os.fstat(lock), name.stat()):
+            if has_name(lock, name):
                 os.ftruncate(lock, 0)
                 os.write(lock, f"{os.getpid()} {socket.gethostname()}\n".encode())
                 return lock

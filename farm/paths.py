@@ -288,6 +288,12 @@ def temporary_name(path: Path) -> Path:
     return path.parent / f".uneven-{digest}{PARTIAL_SUFFIX}"
 
 
+def has_name(handle: int, path: Path) -> bool:
+    """Whether an open file still has its name: between an open and a lock its holder may have removed it.
+    Raises OSError."""
+    return path.exists() and os.path.samestat(os.fstat(handle), path.stat())
+
+
 def _open_alone(path: Path) -> int:
     """The file, emptied and locked until it is closed. Raises OSError."""
     while True:
@@ -295,7 +301,7 @@ def _open_alone(path: Path) -> int:
         try:
             with suppress(OSError):  # a file system without locks
                 fcntl.flock(handle, fcntl.LOCK_EX)
-            if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
+            if has_name(handle, path):
                 os.ftruncate(handle, 0)
                 return handle
         except BaseException:

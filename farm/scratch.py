@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from farm.errors import OutputError
-from farm.paths import printable, reason
+from farm.paths import has_name, printable, reason
 
 _PREFIX = "uneven-"
 #: A socket's address has at most 103 bytes (macOS); below the root come our folder's and multiprocessing's
@@ -90,7 +90,7 @@ def _make(root: Path) -> tuple[Path, int]:
             lock = os.open(path, os.O_RDONLY)
             with suppress(OSError):  # a file system without locks: then nobody sweeps there either
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            if path.exists() and os.path.samestat(os.fstat(lock), path.stat()):
+            if has_name(lock, path):
                 return path, lock
             os.close(lock)
 

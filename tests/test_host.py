@@ -14,7 +14,7 @@ import pytest
 from farm import events as ev
 from farm import messages as msg
 from farm.host import INBOX_MAX, End
-from farm.waking import Waking
+from farm.respite import Respite
 from tests.engines.harness import until
 from tests.hosting import Rig
 
@@ -133,14 +133,14 @@ async def test_after_three_leases_of_sleep_who_wakes_has_time_to_say_so() -> Non
 
 def test_a_machine_that_is_starved_again_and_again_is_not_asleep_for_ever() -> None:
     options = ev.RelayOptions(lease_seconds=2.0, heartbeat_seconds=0.5)
-    waking = Waking()
+    waking = Respite()
     judged = 0.0
     for tenth in range(100):
         now = tenth / 10 + 10
         waking.found_gap(0.6, now, options)
         judged += 0.1 * waking.may_judge(now)
     assert judged > 5.0, "a lease has to be judged between two respites"
-    waking = Waking()
+    waking = Respite()
     waking.found_gap(0.4, 10.0, options)
     assert waking.may_judge(10.0), "a gap that no lease minds is none"
 

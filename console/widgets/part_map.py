@@ -122,10 +122,6 @@ class PartMap(LineWidget):
         self._layout_now = plan_map(0, 0, 0, halves=False)
         self._cells = bytearray()
 
-    @property
-    def layout_now(self) -> MapLayout:
-        return self._layout_now
-
     def lay_out(self, layout: MapLayout) -> bool:
         """Take another layout; True if it differs, and every part has to be given again."""
         if layout == self._layout_now:

@@ -54,15 +54,6 @@ class Outlook:
     def now(self) -> float:
         return self.situation.now
 
-    @property
-    def frames_left(self) -> float:
-        """Open, or held and not yet seen to be rendered; each frame once."""
-        left: dict[int, int] = {}
-        for claim in self.situation.busy:
-            rest = claim.stop - claim.seen
-            left[claim.chunk] = min(left.get(claim.chunk, rest), rest)
-        return self.situation.open_frames + sum(left.values())
-
 
 def outlook_of(books: Books, policy: Policy, tail: TailRule, now: float) -> Outlook:
     """The state of ``books`` at lease time ``now``, and what decides about it."""

@@ -26,8 +26,7 @@ from farm.policies.fair import Fair
 from farm.policies.situation import Busy, Situation
 from farm.policies.speeds import Speeds
 from farm.policies.tails import Duplicate, Split, late, split
-from farm.relay.grants import _shared_stop as shared_stop
-from farm.relay.grants import nearest_cut
+from farm.relay.grants import nearest_cut, shared_stop
 
 #: Seconds before the overhead in which a worker asks for its next claim (farm.worker.loop).
 AHEAD_SECONDS = 0.25

@@ -14,6 +14,7 @@ from functools import cached_property
 from heapq import heapify, heapreplace
 from typing import NamedTuple
 
+from farm.events import SILENT_HEARTBEATS
 from farm.policies.speeds import Speeds
 
 #: Seconds by which a decision must be expected to be better, or may be worse.
@@ -79,7 +80,7 @@ class Situation:
     @property
     def silent_seconds(self) -> float:
         """Silence after which a holder isn't counted on."""
-        return 2.5 * self.heartbeat_seconds
+        return SILENT_HEARTBEATS * self.heartbeat_seconds
 
     def rate(self, worker: str) -> float | None:
         """Frames per second: measured, else known beforehand, else the mean of the known ones."""

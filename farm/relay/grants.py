@@ -205,7 +205,7 @@ def _grant_open(turn: Turn, worker: str, policy: Policy, start: int, limit: int)
         shared = policy.share(worker, situation(turn, policy))
         if shared is None:
             return None
-        stop = _shared_stop(books.grid, start, limit, shared)
+        stop = shared_stop(books.grid, start, limit, shared)
         why = shared.why
     else:
         ask = Ask(
@@ -226,7 +226,7 @@ def _grant_open(turn: Turn, worker: str, policy: Policy, start: int, limit: int)
     return _emit_grant(turn, worker, token, start, stop, why)
 
 
-def _shared_stop(grid: PartGrid, start: int, limit: int, shared: Share) -> int | None:
+def shared_stop(grid: PartGrid, start: int, limit: int, shared: Share) -> int | None:
     """The cut nearest to a fair share, or the one before where that would make this worker the last; None if
     even one part would."""
     stop = grid.stop_for(start, shared.frames, limit)

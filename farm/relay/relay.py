@@ -388,7 +388,7 @@ class Relay:
         if stirred and books.troubled:
             endings.set_aside_exhausted(turn)
         if books.parked:
-            self._waking.wake_parked(turn, self._policy, self._tail, time_passed=time_passed)
+            self._waking.wake_parked(turn, self._policy, self._tail, stirred=stirred, time_passed=time_passed)
         if stirred and not books.chunks and not books.work_left:
             self._finish_work(turn)
         return Outcome(answer, tuple(turn.pushes), tuple(turn.events))
@@ -422,7 +422,7 @@ class Relay:
             times.append(oldest + options.lease_seconds)
             if books.parked and self._tail.kind == "split":
                 heard = (claim.renewed_at for claim in books.leases.values())
-                silent = 2.5 * options.heartbeat_seconds
+                silent = options.silent_seconds
                 times += [at + silent for at in heard if at + silent > self._ticked_at]
             if books.paused_at is None:
                 moved = min(claim.moved_at for claim in books.leases.values())

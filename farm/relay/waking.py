@@ -47,9 +47,11 @@ class Waking:
     def __init__(self) -> None:
         self._looked_at = 0.0
 
-    def wake_parked(self, turn: Turn, policy: Policy, tail: TailRule, *, time_passed: bool) -> None:
-        """Give parked workers what there is."""
-        if not self._may_give(turn, tail, time_passed):
+    def wake_parked(
+        self, turn: Turn, policy: Policy, tail: TailRule, *, stirred: bool, time_passed: bool
+    ) -> None:
+        """Give parked workers what there is; ``stirred``: time passed or anything happened."""
+        if not self._may_give(turn, tail, stirred, time_passed):
             return
         refused = 0
         for worker in _in_order(turn, tail):
@@ -61,9 +63,9 @@ class Waking:
             elif may_take(turn, worker):
                 refused += 1
 
-    def _may_give(self, turn: Turn, tail: TailRule, time_passed: bool) -> bool:
+    def _may_give(self, turn: Turn, tail: TailRule, stirred: bool, time_passed: bool) -> bool:
         if tail.kind != "split":
-            return time_passed or anything_happened(turn)
+            return stirred
         if not time_passed and all(type(event) in _REPORTS for event in turn.events):
             due = turn.now - self._looked_at >= _LOOK_SECONDS * len(turn.books.leases)
             if not turn.events or not due:

@@ -18,8 +18,6 @@ import msgspec
 from farm import events as ev
 from farm.fleet import WorkerProfile
 
-#: As long as in ``console``: silence shows before a lease runs out.
-_SILENT_HEARTBEATS = 2.5
 _LAPSES = frozenset({"lapsed", "stalled", "timed out"})
 
 
@@ -125,7 +123,7 @@ class HardwareFold:
                 worker = self._worker(name)
                 worker.peak_bytes = max(worker.peak_bytes, peak)
             case ev.LeaseRenewed(worker=name):
-                self._worker(name).hear(at, self._silence_seconds)
+                self._worker(name).hear(at, self._options.silent_seconds)
             case ev.ClaimGranted() as granted:
                 self._granted(at, granted)
             case ev.ClaimEnded() as ended:
@@ -168,16 +166,12 @@ class HardwareFold:
             ),
         )
 
-    @property
-    def _silence_seconds(self) -> float:
-        return _SILENT_HEARTBEATS * self._options.heartbeat_seconds
-
     def _worker(self, name: str) -> _Worker:
         return self._workers.setdefault(name, _Worker())
 
     def _granted(self, at: float, event: ev.ClaimGranted) -> None:
         worker = self._worker(event.worker)
-        worker.hear(at, self._silence_seconds)
+        worker.hear(at, self._options.silent_seconds)
         worker.held[event.token] = at
         worker.chunks += 1
         chunk = _chunk(event.token)
@@ -185,7 +179,7 @@ class HardwareFold:
 
     def _ended(self, at: float, event: ev.ClaimEnded) -> None:
         worker = self._worker(event.worker)
-        if event.how == "lapsed" and at - worker.heard_at > self._silence_seconds:
+        if event.how == "lapsed" and at - worker.heard_at > self._options.silent_seconds:
             worker.stalls += 1  # it was not heard again while it held this
         worker.stalls += event.how == "stalled"
         worker.lapses += event.how in _LAPSES
@@ -197,7 +191,7 @@ class HardwareFold:
 
     def _credited(self, at: float, event: ev.PartCredited) -> None:
         worker = self._worker(event.worker)
-        worker.hear(at, self._silence_seconds)
+        worker.hear(at, self._options.silent_seconds)
         worker.frames += event.frames
         if event.render_seconds > 0:
             worker.timed_frames += event.frames

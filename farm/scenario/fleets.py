@@ -20,7 +20,16 @@ from collections.abc import Iterable
 import msgspec
 
 from farm.errors import UsageError, shorten
-from farm.fleet import BLOCK_BYTES_MAX, FPS_MAX, FPS_MIN, WORKERS_MAX, LinkProfile, WorkerProfile, parse_fleet
+from farm.fleet import (
+    BLOCK_BYTES_MAX,
+    FPS_MAX,
+    FPS_MIN,
+    MIB,
+    WORKERS_MAX,
+    LinkProfile,
+    WorkerProfile,
+    parse_fleet,
+)
 from farm.scenario.load import number, parse_toml, read_toml
 from farm.simulation.world import SimWorker
 
@@ -29,7 +38,6 @@ Pair = tuple[float, float]
 #: Fields that only the simulator can bring about.
 SIMULATED_ONLY = ("arrives", "dies", "silent", "cut", "throttle", "noise", "load")
 
-_MIB = 1 << 20
 _BLOCK_MIB_MIN = 1 / 1024
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}\Z", re.ASCII)
 _SECONDS_MAX = 1e7
@@ -43,14 +51,14 @@ class FleetLink(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     mib_per_second: float | None = None  #: left out: without limit
     latency: float = 0.0  #: seconds, for every block
     drop_rate: float = 0.0  #: probability that a block breaks the delivery
-    block_mib: float = BLOCK_BYTES_MAX / _MIB
+    block_mib: float = BLOCK_BYTES_MAX / MIB
 
     def profile(self) -> LinkProfile:
         return LinkProfile(
             mib_per_second=self.mib_per_second,
             latency_seconds=self.latency,
             drop_rate=self.drop_rate,
-            block_bytes=round(self.block_mib * _MIB),
+            block_bytes=round(self.block_mib * MIB),
         )
 
 
@@ -278,7 +286,7 @@ def _check_link(link: FleetLink, path: str) -> None:
         number(f"{path}.mib_per_second", link.mib_per_second, above=True, high=1e6, unit="MiB per second")
     number(f"{path}.latency", link.latency, high=60, unit="seconds")
     number(f"{path}.drop_rate", link.drop_rate, high=0.9, unit="a probability")
-    high = BLOCK_BYTES_MAX / _MIB
+    high = BLOCK_BYTES_MAX / MIB
     number(f"{path}.block_mib", link.block_mib, low=_BLOCK_MIB_MIN, high=high, unit="MiB")
 
 

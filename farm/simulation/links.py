@@ -27,7 +27,6 @@ RETRY_SECONDS = 0.1
 RETRY_SECONDS_MAX = 15.0
 #: Troubles in a row, without a block stored, that make a failure of the claim (farm.worker.blocks).
 TRIES_MAX = 30
-_MIB = 1 << 20
 
 
 class Places:
@@ -176,9 +175,7 @@ class LinkedDeliveries(Deliveries):
         breaks = self._stream.chance(link.drop_rate)
         size = min(link.block_bytes, self._size(part) - self._done * link.block_bytes)
         sent = size * (self._stream.uniform() if breaks else 1.0)
-        seconds = link.latency_seconds
-        if link.mib_per_second is not None:
-            seconds += sent / (link.mib_per_second * _MIB)
+        seconds = link.latency_seconds + link.sending_seconds(sent)
         handler = self._broke if breaks else self._carried
         self._agenda.add(self._agenda.now + seconds, handler, part)
 
@@ -245,7 +242,7 @@ class LinkedDeliveries(Deliveries):
         return max(1, round((part.stop - part.start) * self._frame_bytes))
 
     def _blocks(self, part: RenderedPart) -> int:
-        return -(-self._size(part) // self._link.block_bytes)
+        return self._link.blocks(self._size(part))
 
     def _stored_bytes(self, part: RenderedPart) -> int:
         return min(self._done * self._link.block_bytes, self._size(part))

@@ -11,17 +11,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from farm.faults import Troubles
+from farm.faults import BACKOFF_SECONDS, BACKOFF_SECONDS_MAX, BAD_TOKEN, Troubles
 from farm.messages import AnyRequest, Deliver, Fail
 from farm.simulation.agenda import Agenda
 from farm.simulation.delivery import Deliveries, RenderedPart
 from farm.simulation.line import Line
 from farm.simulation.links import LinkedDeliveries
-
-#: How long a delivery that the store refused waits: at first, and at most (farm.worker.faults).
-BACKOFF_SECONDS, BACKOFF_SECONDS_MAX = 0.1, 2.0
-#: An id as a careless worker writes it.
-BAD_TOKEN = "c01#1@e1"
 
 
 class Reporter:

@@ -41,13 +41,14 @@ class BlockSender:
         self._orders = orders
         self._clock = clock
         self._log = log
+        self._profile = spec.link
         self._link = Link(spec.link, clock, self._sleep, rng, faults)
         self._backoff = Backoff(rng)
         self._wanted: tuple[HeldClaim, int, int] | None = None  # claim, start and stop of the part in hand
 
     def blocks(self, facts: PartFacts) -> int:
         """How many blocks a part has."""
-        return -(-facts.size_bytes // self._link.block_bytes)
+        return self._profile.blocks(facts.size_bytes)
 
     def send(self, claim: HeldClaim, facts: PartFacts, path: Path) -> bool:
         """Send what the store has not got of a part; False if it came to be of no use.
@@ -81,7 +82,7 @@ class BlockSender:
                 elif at is not None:
                     self._backoff.reset()
                 at = answer.next_block
-                stored = min(at * self._link.block_bytes, facts.size_bytes)
+                stored = min(at * self._profile.block_bytes, facts.size_bytes)
                 claim.delivered_bytes = max(claim.delivered_bytes, delivered_before + stored)
                 if at >= self.blocks(facts):
                     return True
@@ -96,7 +97,7 @@ class BlockSender:
                     part=facts.header.part,
                     size_bytes=facts.size_bytes,
                     sha256=facts.sha256,
-                    block_bytes=self._link.block_bytes,
+                    block_bytes=self._profile.block_bytes,
                     of=self.blocks(facts),
                 )
             )
@@ -108,8 +109,8 @@ class BlockSender:
         return answer
 
     def _send_block(self, file: BinaryIO, claim: HeldClaim, facts: PartFacts, index: int) -> AnyAnswer:
-        file.seek(index * self._link.block_bytes)
-        data = file.read(self._link.block_bytes)
+        file.seek(index * self._profile.block_bytes)
+        data = file.read(self._profile.block_bytes)
         crc = zlib.crc32(data)
         part = facts.header.part
         data = self._link.carry(part, index, data)

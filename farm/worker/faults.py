@@ -22,16 +22,12 @@ import msgspec
 import psutil
 
 from farm.clock import Clock
-from farm.faults import KINDS, Kind, Troubles
+from farm.faults import BACKOFF_SECONDS, BACKOFF_SECONDS_MAX, BAD_TOKEN, KINDS, Kind, Troubles
 from farm.messages import AnyAnswer, Deliver, Inject
 from farm.parts import PartFacts, PartReader, PartWriter
 from farm.worker.link import LinkBroken, StoreBusy
 from farm.worker.log import Log
 
-#: How long a delivery that the store refuses waits: at first, and at most.
-BACKOFF_SECONDS, BACKOFF_SECONDS_MAX = 0.1, 2.0
-#: An id as a careless worker writes it.
-BAD_TOKEN = "c01#1@e1"
 _MIB = 1 << 20
 _FOR_EVER_SECONDS = 1e6
 

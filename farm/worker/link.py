@@ -22,8 +22,6 @@ from typing import Protocol
 from farm.clock import Clock
 from farm.fleet import LinkProfile
 
-_MIB = 1 << 20
-
 
 class LinkBroken(Exception):
     """The link broke in mid-block; how much of it arrived is not known."""
@@ -47,11 +45,6 @@ class LinkFaults(Protocol):
         ...
 
 
-class NoFaults:
-    def block(self, part: int, index: int, data: bytes) -> bytes:
-        return data
-
-
 class Link:
     """``sleep(seconds)`` waits that long and returns False, or returns True at once when interrupted."""
 
@@ -63,7 +56,6 @@ class Link:
         rng: random.Random,
         faults: LinkFaults,
     ) -> None:
-        self.block_bytes = profile.block_bytes
         self._profile = profile
         self._clock = clock
         self._sleep = sleep
@@ -79,9 +71,8 @@ class Link:
         breaks = self._rng.random() < profile.drop_rate
         sent = len(data) * (self._rng.random() if breaks else 1.0)
         now = self._clock.now()
-        if profile.mib_per_second is not None:
-            self._free_at = max(self._free_at, now) + sent / (profile.mib_per_second * _MIB)
-        arrives_at = max(self._free_at, now) + profile.latency_seconds
+        self._free_at = max(self._free_at, now) + profile.sending_seconds(sent)
+        arrives_at = self._free_at + profile.latency_seconds
         if arrives_at > now and self._sleep(arrives_at - now):
             raise LinkInterrupted
         if breaks:

@@ -184,10 +184,6 @@ class Orders:
         """What is in progress is of no use either."""
         return bool(self.refused or self._closed)
 
-    @property
-    def has_grant(self) -> bool:
-        return any(claim.live for claim in self._granted)
-
     def take_grant(self) -> HeldClaim | None:
         """The next live claim, if there is one; one held ahead may have been taken back meanwhile."""
         with self.changed:

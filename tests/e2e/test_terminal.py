@@ -127,6 +127,19 @@ def _make_controlling() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
+def ended(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """The command in that folder, when it has ended."""
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+        check=False,
+    )
+
+
 # --- Ctrl-C at every moment ------------------------------------------------------------------------------
 
 
@@ -135,28 +148,14 @@ def test_ctrl_c_before_there_is_a_run_ends_with_a_word_and_130(
     where: str, short_clip: Path, tmp_path: Path
 ) -> None:
     command = tripping(where, "render", short_clip, "-o", "o.mp4", "-w", "1", "--ui", "plain")
-    done = subprocess.run(
-        command,
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_SECONDS,
-    )
+    done = ended(command, tmp_path)
     assert (done.returncode, done.stderr, done.stdout) == (130, "uneven: interrupted\n", "")
     assert not list(tmp_path.glob("o.mp4*"))
 
 
 def test_ctrl_c_after_the_last_line_changes_nothing(short_clip: Path, tmp_path: Path) -> None:
     command = tripping("end", "verify", short_clip)
-    done = subprocess.run(
-        command,
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_SECONDS,
-    )
+    done = ended(command, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
 
 

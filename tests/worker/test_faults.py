@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from farm.faults import BAD_TOKEN
 from farm.messages import Beat, Claim, ClaimState, Deliver, Delivered, Fail, Inject, Refused
 from farm.parts import PartError, check_part
-from farm.worker.faults import BAD_TOKEN, fill_memory
+from farm.worker.faults import fill_memory
 from farm.worker.throttle import SLACK_SECONDS, Throttle
 
 from .harness import GRID, PATIENCE_SECONDS, Rig, rig
@@ -39,6 +42,16 @@ def at_its_first_frame(r: Rig, stop: int = 20) -> None:
     r.renderers.wait_at(0)
 
 
+@contextlib.contextmanager
+def struck(tmp_path: Path, kind: str, **how: float) -> Iterator[Rig]:
+    """A worker with two parts to render, which meets the fault at the first frame and goes on."""
+    with rig(tmp_path) as r:
+        at_its_first_frame(r)
+        injected(r, kind, **how)
+        r.renderers.go_on()
+        yield r
+
+
 def acknowledge(r: Rig, deliver: Deliver, *, frames: int = 10, stop: int = 20) -> None:
     part = deliver.part or 0
     answer = Delivered(token=T1, part=part, frames=frames, next=GRID.stop(part), stop=stop)
@@ -52,10 +65,7 @@ def what_is_stored(r: Rig, deliver: Deliver) -> None:
 
 
 def test_a_corrupt_part_is_damaged_in_the_store_and_only_one(tmp_path: Path) -> None:
-    with rig(tmp_path) as r:
-        at_its_first_frame(r)
-        injected(r, "corrupt")
-        r.renderers.go_on()
+    with struck(tmp_path, "corrupt") as r:
         first = r.peer.expect(Deliver, part=0)
         with pytest.raises(PartError):
             what_is_stored(r, first)
@@ -64,10 +74,7 @@ def test_a_corrupt_part_is_damaged_in_the_store_and_only_one(tmp_path: Path) -> 
 
 
 def test_a_wrong_count_is_a_part_that_is_right_in_itself(tmp_path: Path) -> None:
-    with rig(tmp_path) as r:
-        at_its_first_frame(r)
-        injected(r, "wrong-count")
-        r.renderers.go_on()
+    with struck(tmp_path, "wrong-count") as r:
         first = r.peer.expect(Deliver, part=0)
         assert first.frames == 9
         with pytest.raises(PartError, match="holds 9 frames instead of 10"):
@@ -78,10 +85,7 @@ def test_a_wrong_count_is_a_part_that_is_right_in_itself(tmp_path: Path) -> None
 
 
 def test_a_report_that_comes_twice_is_the_same(tmp_path: Path) -> None:
-    with rig(tmp_path) as r:
-        at_its_first_frame(r)
-        injected(r, "report-twice")
-        r.renderers.go_on()
+    with struck(tmp_path, "report-twice") as r:
         first = r.peer.expect(Deliver, part=0)
         acknowledge(r, first)
         again = r.peer.expect(Deliver, part=0)
@@ -91,10 +95,7 @@ def test_a_report_that_comes_twice_is_the_same(tmp_path: Path) -> None:
 
 
 def test_after_a_bad_id_is_refused_the_worker_leaves(tmp_path: Path) -> None:
-    with rig(tmp_path) as r:
-        at_its_first_frame(r)
-        injected(r, "bad-id")
-        r.renderers.go_on()
+    with struck(tmp_path, "bad-id") as r:
         first = r.peer.expect(Deliver, part=0, token=BAD_TOKEN)
         r.peer.say(Refused(received=repr(BAD_TOKEN), reason="not canonical"), to=first)
         assert "not canonical" in r.bye().reason
@@ -182,10 +183,7 @@ def test_cut_off_for_good_it_ends_after_three_leases(tmp_path: Path, monkeypatch
 
 
 def test_a_store_that_refuses_is_asked_again_with_backoff(tmp_path: Path) -> None:
-    with rig(tmp_path) as r:
-        at_its_first_frame(r)
-        injected(r, "rate-limit", seconds=0.5)
-        r.renderers.go_on()
+    with struck(tmp_path, "rate-limit", seconds=0.5) as r:
         r.credit(0, 20)
         waits = [line.rpartition(" in ")[2] for line in r.log.lines if "refuses for now" in line]
         assert waits and waits == ["0.1 s", "0.2 s", "0.4 s", "0.8 s"][: len(waits)]
@@ -193,10 +191,7 @@ def test_a_store_that_refuses_is_asked_again_with_backoff(tmp_path: Path) -> Non
 
 
 def test_a_full_memory_fails_the_part_in_hand_and_no_other(tmp_path: Path) -> None:
-    with rig(tmp_path) as r:
-        at_its_first_frame(r)
-        injected(r, "fill-memory", amount=8)
-        r.renderers.go_on()
+    with struck(tmp_path, "fill-memory", amount=8) as r:
         fail = r.peer.expect(Fail, part=0, kind="out of memory")
         assert "the memory was full after" in fail.message
 

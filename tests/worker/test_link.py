@@ -7,7 +7,7 @@ import random
 import pytest
 
 from farm.fleet import LinkProfile
-from farm.worker.link import Backoff, Link, LinkBroken, LinkInterrupted, NoFaults
+from farm.worker.link import Backoff, Link, LinkBroken, LinkInterrupted
 
 MIB = 1 << 20
 
@@ -25,6 +25,11 @@ class Time:
     def sleep(self, seconds: float) -> bool:
         self.at += seconds
         return self.interrupt
+
+
+class NoFaults:
+    def block(self, part: int, index: int, data: bytes) -> bytes:
+        return data
 
 
 def link(time: Time, seed: int = 0, **profile: float) -> Link:

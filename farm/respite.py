@@ -20,7 +20,7 @@ _LATE_SECONDS = 0.3
 _PUT_OFF_MAX = 3
 
 
-class Waking:
+class Respite:
     """Times are lease seconds."""
 
     def __init__(self) -> None:
