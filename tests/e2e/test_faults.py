@@ -101,13 +101,14 @@ def test_two_of_eight_workers_die_and_nothing_of_it_shows(clip: Path, packets: s
 def test_a_scenario_renders_its_input_with_its_workers_and_faults(
     clip: Path, packets: str, tmp_path: Path
 ) -> None:
+    # Without a tail nobody may take the stalled worker's chunk before its lease is out.
     shutil.copy(clip, tmp_path / "film.mp4")
     (tmp_path / "s.toml").write_text(
         '[job]\ninput = "film.mp4"\npart = 12\n'
-        '[relay]\npolicy = "guided,24"\ntail = "duplicate-oldest"\nlease = 1.0\nheartbeat = 0.3\n'
+        '[relay]\npolicy = "fixed,48"\ntail = "none"\nlease = 1.0\nheartbeat = 0.3\n'
         '[[worker]]\ncount = 2\nfps = 60\n[[worker]]\nname = "slow"\nfps = 30\n'
         '[[fault]]\ndo = "stall"\non = "slow"\nwhen = "it has delivered 1 part"\nfor = 2\n'
-        '[[fault]]\ndo = "report-twice"\non = "w1"\nat = 0\nfor = 1\n'
+        '[[fault]]\ndo = "report-twice"\non = "w1"\nat = 0\nfor = 10\n'
     )
     command = run("render", "-o", "s.mp4", "--scenario", "s.toml", "--preset", "ultrafast", cwd=tmp_path)
     assert_done(command, packets)
@@ -115,7 +116,7 @@ def test_a_scenario_renders_its_input_with_its_workers_and_faults(
     assert (stall["kind"], stall["seconds"]) == ("stall", 2.0)
     assert command.of("claim_ended", worker="slow", how="lapsed")
     assert command.of("part_superseded", worker="w1", reason="this part is credited already")
-    assert command.events[0]["options"]["policy"] == "guided,24"
+    assert command.events[0]["options"]["policy"] == "fixed,48"
 
 
 def test_a_fault_of_a_worker_that_there_is_not_ends_in_one_sentence(clip: Path, tmp_path: Path) -> None:
