@@ -46,10 +46,9 @@ def try_grant(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.Gr
     if worker in books.disputes.distrusted or worker in books.dismissed:
         return None  # it was told to leave
     if books.wanted:
-        for number in books.wanted:
-            chunk = books.chunks[number]
-            if may_copy(turn, worker, chunk):
-                return _grant_duplicate(turn, worker, chunk, tail, "the operator wants a copy")
+        for wanted in (books.chunks[number] for number in books.wanted):
+            if may_copy(turn, worker, wanted):
+                return _grant_duplicate(turn, worker, wanted, tail, "the operator wants a copy")
     if not books.open.frames and tail.kind != "split":
         _take_ahead(turn, worker)
     found = _open_range(turn, worker)
