@@ -60,10 +60,10 @@ def _throttle(turn: Turn, command: cmd.ThrottleWorker) -> str | None:
 
 def _beyond(books: Books, worker: str, fps: float) -> str:
     """What is to be said of a cap that is more than there is to give."""
-    if books.caps[worker] is None and (rate := books.speeds.of(worker).rate) is not None and rate < fps:
+    caps, rate, possible = books.caps, books.speeds.of(worker).rate, books.fps_possible
+    if worker in caps and caps[worker] is None and rate is not None and rate < fps:
         return f"{worker} renders {rate:.3g} fps without a cap: one of {fps:g} changes nothing"
-    asked = sum(fps if name == worker else cap or 0.0 for name, cap in books.caps.items())
-    possible = books.fps_possible
+    asked = fps + sum(cap or 0.0 for name, cap in caps.items() if name != worker)
     if possible is not None and asked > possible:
         return f"the caps add up to {asked:.3g} fps, {possible:.3g} are possible here: workers will be slower"
     return ""
@@ -79,6 +79,9 @@ def _add(turn: Turn, command: cmd.AddWorker) -> str | None:
         return f"there is a worker {profile.name} already"
     text = msgspec.json.encode(profile).decode()
     turn.emit(ev.WorkerAdded(worker=profile.name, profile=text, by=command.by))
+    note = "" if profile.fps_cap is None else _beyond(books, profile.name, profile.fps_cap)
+    if note:
+        turn.emit(ev.Notice(level="warning", text=note))
     return None
 
 
