@@ -120,8 +120,6 @@ def test_who_is_added_before_the_start_line_opens_starts_behind_the_fleet() -> N
 
 
 def test_vitals_are_of_the_process_and_of_the_log_that_is_written_to(tmp_path: Path) -> None:
-    import os
-
     (tmp_path / "w1.log").write_text("joined\n")
     log = tmp_path / "w1-c0.1.e1.log"
     log.write_bytes(b"part 0: rendered\n\xff last words\n\n")
