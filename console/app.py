@@ -22,6 +22,7 @@ from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
 
 from console.consolebase import Outcome, VirtualTime
+from console.controlling import Controlling
 from console.driver import ConsoleDriver
 from console.keycommands import KeyCommands
 from console.leaving import Leaving
@@ -29,13 +30,14 @@ from console.modals.chunk import ChunkDetail
 from console.modals.dialog import Dialog
 from console.modals.help import Help
 from console.modals.worker import WorkerDetail
-from console.operating import RATE_MAX, RATE_MIN, Operating
+from console.operating import RATE_MAX, RATE_MIN
 from console.screens.base import RunScreen
 from console.screens.chunks import ChunksScreen
 from console.screens.live import LiveScreen
 from console.terminal import SignalBox
 from console.theme import DARK, LIGHT, Look, textual_theme
 from console.widgets.lines import LineWidget
+from farm.events import CommandRefused
 from farm.view import Source
 
 __all__ = ["BUSY_RECORDS", "RATE_MAX", "RATE_MIN", "ConsoleApp", "Outcome", "VirtualTime"]
@@ -46,7 +48,7 @@ BUSY_RECORDS = 100
 SCREEN_KEYS = {"live": "1", "timeline": "2", "chunks": "3", "compare": "4"}
 
 
-class ConsoleApp(Operating, Leaving):
+class ConsoleApp(Controlling, Leaving):
     """Shows one run. ``run()`` returns an ``Outcome``, or None if the console itself failed (its traceback
     was printed, and the run goes on).
 
@@ -144,6 +146,8 @@ class ConsoleApp(Operating, Leaving):
         records = self.source.take()
         for record in records:
             self.model.fold(record)
+            if type(record.event) is CommandRefused:
+                self.hear_refusal(record.event)
         # Twice in a row: a burst alone (a resume, a jump) is shown whole at once.
         was_busy, self._busy = self._busy, len(records) > BUSY_RECORDS
         self._turn = not self._turn if was_busy and self._busy else None

@@ -63,6 +63,7 @@ class ConsoleBase(App[Outcome], inherit_bindings=False):
         self.ended = False
         self.said: SaidRow | None = None  #: what the last row says in place of the keys
         self._said_number = 0
+        self.commands_sent = 0
         plain = ascii_only or self.no_color or self.console.color_system in (None, "standard", "windows")
         self.look = Look(DARK, ascii_only=ascii_only, symbols=plain)
         for palette in (DARK, LIGHT):
@@ -100,6 +101,7 @@ class ConsoleBase(App[Outcome], inherit_bindings=False):
 
     def command(self, command: AnyCommand, done: str) -> bool:
         """Send a command and say what became of it."""
+        self.commands_sent += 1
         refusal = self.source.send(command)
         self.say(refusal or done, alert=refusal is not None)
         return refusal is None

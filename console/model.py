@@ -124,6 +124,16 @@ class Model(RunState):
         worker = self._worker(at, event.worker)
         worker.peak_bytes = max(worker.peak_bytes, event.peak_bytes)
 
+    def _worker_added(self, at: float, event: ev.WorkerAdded) -> None:
+        self.added[event.worker] = event.profile
+
+    def _worker_throttled(self, at: float, event: ev.WorkerThrottled) -> None:
+        self._worker(at, event.worker).fps_cap = event.fps_cap
+
+    def _vitals_sampled(self, at: float, event: ev.VitalsSampled) -> None:
+        self.vitals = {vitals.worker: vitals for vitals in event.workers}
+        self.vitals_at = at
+
     def _work_finished(self, at: float, event: ev.WorkFinished) -> None:
         self.work = event
 
@@ -361,6 +371,9 @@ _HANDLERS: Final[dict[type, Callable[[Model, float, Any], None]]] = {
     ev.GrantsHeld: Model._grants_held,
     ev.GrantsFreed: Model._grants_freed,
     ev.WorkerPeaked: Model._worker_peaked,
+    ev.WorkerAdded: Model._worker_added,
+    ev.WorkerThrottled: Model._worker_throttled,
+    ev.VitalsSampled: Model._vitals_sampled,
     ev.WorkFinished: Model._work_finished,
     ev.RunFinished: Model._run_finished,
     ev.OperatorActed: Model._operator_acted,

@@ -31,6 +31,8 @@ _NOT_DIGESTED: Final = frozenset(
         "at",
         "records",
         "phase_fraction",
+        "vitals",
+        "vitals_at",
         "_progress",
         "map",
         "throughput",
@@ -99,6 +101,9 @@ class RunState:
         self.last_finish_at: float | None = None
 
         self.workers: dict[str, WorkerModel] = {}
+        self.added: dict[str, str] = {}  #: profiles of the workers that were added, as JSON
+        self.vitals: dict[str, ev.WorkerVitals] = {}  #: how their processes did when last looked at
+        self.vitals_at = 0.0  #: when that was
         self.claims: dict[str, ClaimModel] = {}  #: all and only the live claims, by token
         self.chunks: dict[str, list[ClaimModel]] = {}  #: chunks in flight with their live claims
         self.map = PartMap(_NO_GRID)  #: of one open part until ``RunOpened``

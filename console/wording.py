@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple
 
+from console.profiles import cap_words, profile_words, read_profile
 from console.text import clock, count, duration, plural, rate, safe, seconds, size
 from farm.events import (
     ChunkCompleted,
@@ -18,7 +19,10 @@ from farm.events import (
     ClaimEnded,
     ClaimGranted,
     ClaimRefused,
+    ClaimReleased,
+    CommandRefused,
     DrainStarted,
+    DuplicateWanted,
     FaultInjected,
     FaultLifted,
     FleetMeasured,
@@ -48,11 +52,14 @@ from farm.events import (
     RunFinished,
     RunOpened,
     SeamMismatched,
+    WorkerAdded,
     WorkerBlocked,
+    WorkerDismissed,
     WorkerForgiven,
     WorkerJoined,
     WorkerLeft,
     WorkerParked,
+    WorkerThrottled,
     WorkFinished,
 )
 
@@ -191,6 +198,10 @@ def _operator_acted(e: OperatorActed) -> Words:
     return "operator", e.worker or "", done
 
 
+def _command_refused(e: CommandRefused) -> Words:
+    return "warning", "", f"refused, asked by {e.by}: {e.reason}"
+
+
 def _fault_injected(e: FaultInjected) -> Words:
     amount = "" if e.amount is None else f" {e.amount:g}"
     length = "" if e.seconds is None else f" for {seconds(e.seconds)}"
@@ -233,6 +244,19 @@ def _run_finished(e: RunFinished) -> Words:
 def _worker_joined(e: WorkerJoined) -> Words:
     cap = "" if e.fps_cap is None else f", at most {e.fps_cap:g} fps"
     return "worker", e.worker, "joined" + (f", pid {e.pid}" if e.pid else "") + cap
+
+
+def _worker_added(e: WorkerAdded) -> Words:
+    profile = read_profile(e.profile)
+    return "operator", e.worker, f"added by {e.by}" + (f": {profile_words(profile)}" if profile else "")
+
+
+def _worker_throttled(e: WorkerThrottled) -> Words:
+    return "operator", e.worker, f"throttled by {e.by}: {cap_words(e.fps_cap)}"
+
+
+def _worker_dismissed(e: WorkerDismissed) -> Words:
+    return "operator", e.worker, f"sent away by {e.by}: it finishes its part, gives back the rest and leaves"
 
 
 def _worker_left(e: WorkerLeft) -> Words:
@@ -283,6 +307,14 @@ def _claim_ended(e: ClaimEnded) -> Words:
     if e.wasted_frames:
         text += f"  ({plural(e.wasted_frames, 'frame')} wasted)"
     return kind, e.worker, text
+
+
+def _duplicate_wanted(e: DuplicateWanted) -> Words:
+    return "operator", "", f"a copy of c{e.chunk} is wanted by {e.by}: the next worker that asks gets it"
+
+
+def _claim_released(e: ClaimReleased) -> Words:
+    return "operator", e.worker, f"{e.token} is taken away by {e.by}"
 
 
 def _range_reopened(e: RangeReopened) -> Words:
@@ -385,6 +417,7 @@ _WORDS: Final[dict[type, Callable[[Any], Words]]] = {
     GrantsHeld: _grants_held,
     GrantsFreed: _grants_freed,
     OperatorActed: _operator_acted,
+    CommandRefused: _command_refused,
     FaultInjected: _fault_injected,
     FaultLifted: _fault_lifted,
     JobPaused: _job_paused,
@@ -394,12 +427,17 @@ _WORDS: Final[dict[type, Callable[[Any], Words]]] = {
     OutputVerified: _output_verified,
     RunFinished: _run_finished,
     WorkerJoined: _worker_joined,
+    WorkerAdded: _worker_added,
+    WorkerThrottled: _worker_throttled,
+    WorkerDismissed: _worker_dismissed,
     WorkerLeft: _worker_left,
     WorkerParked: _worker_parked,
     WorkerBlocked: _worker_blocked,
     WorkerForgiven: _worker_forgiven,
     ClaimGranted: _claim_granted,
     ClaimEnded: _claim_ended,
+    DuplicateWanted: _duplicate_wanted,
+    ClaimReleased: _claim_released,
     RangeReopened: _range_reopened,
     ChunkSplit: _chunk_split,
     ChunkCompleted: _chunk_completed,

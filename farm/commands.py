@@ -7,6 +7,7 @@ import msgspec
 
 from farm.events import RelayOptions
 from farm.faults import Fault
+from farm.fleet import WorkerProfile
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, tag_field="command", tag=True):
@@ -61,4 +62,49 @@ class InjectFault(Command, frozen=True, kw_only=True):
     fault: Fault
 
 
-AnyCommand = Pause | Resume | Drain | StopNow | ChangeOptions | StallWorker | KillWorker | InjectFault
+class ThrottleWorker(Command, frozen=True, kw_only=True):
+    """Another cap on a worker's speed from its next frame on; it keeps it when its process is replaced."""
+
+    worker: str
+    fps: float | None = None  #: frames per second; None: as fast as it can
+
+
+class AddWorker(Command, frozen=True, kw_only=True):
+    """A worker joins the run. It is named by who starts it where the profile's name is empty."""
+
+    profile: WorkerProfile
+
+
+class RemoveWorker(Command, frozen=True, kw_only=True):
+    """A worker finishes and delivers the part it is at, gives back the rest and leaves."""
+
+    worker: str
+
+
+class DuplicateChunk(Command, frozen=True, kw_only=True):
+    """A second worker takes a copy of a chunk in flight, whatever else is open: the next one that asks."""
+
+    chunk: str  #: its id, ``c12``
+
+
+class ReleaseClaim(Command, frozen=True, kw_only=True):
+    """Take a claim away from its worker; what is not credited of it is open again, and no try is counted."""
+
+    claim: str  #: its token, ``c12#3@e2``; or a chunk's id, for every claim on it
+
+
+AnyCommand = (
+    Pause
+    | Resume
+    | Drain
+    | StopNow
+    | ChangeOptions
+    | StallWorker
+    | KillWorker
+    | InjectFault
+    | ThrottleWorker
+    | AddWorker
+    | RemoveWorker
+    | DuplicateChunk
+    | ReleaseClaim
+)

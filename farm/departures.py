@@ -53,6 +53,10 @@ class Departures:
         if stays_away:
             self._stays_away.add(worker)
 
+    def sent_away(self, worker: str) -> None:
+        """It was asked to leave, and is not started again however it goes."""
+        self._stays_away.add(worker)
+
     def comes_back(self, worker: str) -> None:
         """It is started again after all."""
         self._stays_away.discard(worker)

@@ -191,6 +191,14 @@ class OperatorActed(Event, frozen=True, kw_only=True):
     detail: str = ""
 
 
+class CommandRefused(Event, frozen=True, kw_only=True):
+    """What an operator asked for was not done; nothing changed."""
+
+    command: str  #: its kind, as in farm.commands
+    reason: str
+    by: str = "operator"
+
+
 class FaultInjected(Event, frozen=True, kw_only=True):
     """A fault was brought about on purpose (farm.faults), by a scenario, an option or the console."""
 
@@ -278,6 +286,45 @@ class WorkerLeft(Event, frozen=True, kw_only=True):
     lost: bool
 
 
+class WorkerAdded(Event, frozen=True, kw_only=True):
+    """An operator had a worker started while the run goes on; it joins a moment later."""
+
+    worker: str
+    profile: str = ""  #: as JSON, as in ``RunOpened.fleet``
+    by: str = "operator"
+
+
+class WorkerThrottled(Event, frozen=True, kw_only=True):
+    """An operator changed the cap on a worker's speed."""
+
+    worker: str
+    fps_cap: float | None = None  #: frames per second from now on; None: as fast as it can
+    by: str = "operator"
+
+
+class WorkerDismissed(Event, frozen=True, kw_only=True):
+    """An operator sent a worker away: it finishes the part it is at, gives back the rest and leaves."""
+
+    worker: str
+    by: str = "operator"
+
+
+class WorkerVitals(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """How a worker's process is doing."""
+
+    worker: str
+    cpu_share: float = 0.0  #: of one core, since the last look; 1.5: a core and a half
+    memory_bytes: int = 0  #: resident
+    log_line: str = ""  #: the last line of its log
+    log_age_seconds: float | None = None  #: since that was written; None: nothing was
+
+
+class VitalsSampled(Event, frozen=True, kw_only=True):
+    """How the workers' processes are doing, every second or so. Not journalled."""
+
+    workers: tuple[WorkerVitals, ...] = ()
+
+
 class WorkerPeaked(Event, frozen=True, kw_only=True):
     """A worker's memory reached a new peak; told when it grew by a quarter, and at its end."""
 
@@ -353,6 +400,21 @@ class ClaimEnded(Event, frozen=True, kw_only=True):
     how: ClaimEnd
     reason: str = ""
     wasted_frames: int = 0  #: encoded under this claim and never credited, as far as reported
+
+
+class DuplicateWanted(Event, frozen=True, kw_only=True):
+    """An operator asked for a second claim on a chunk in flight; the next worker that may have it gets it."""
+
+    chunk: int
+    by: str = "operator"
+
+
+class ClaimReleased(Event, frozen=True, kw_only=True):
+    """An operator takes a claim away from its worker; how it ends follows."""
+
+    token: str
+    worker: str
+    by: str = "operator"
 
 
 class RangeReopened(Event, frozen=True, kw_only=True):
@@ -539,6 +601,7 @@ AnyEvent = (
     | GrantsHeld
     | GrantsFreed
     | OperatorActed
+    | CommandRefused
     | FaultInjected
     | FaultLifted
     | JobPaused
@@ -549,6 +612,10 @@ AnyEvent = (
     | RunFinished
     | WorkerJoined
     | WorkerLeft
+    | WorkerAdded
+    | WorkerThrottled
+    | WorkerDismissed
+    | VitalsSampled
     | WorkerPeaked
     | WorkerParked
     | WorkerBlocked
@@ -556,6 +623,8 @@ AnyEvent = (
     | ClaimGranted
     | LeaseRenewed
     | ClaimEnded
+    | DuplicateWanted
+    | ClaimReleased
     | RangeReopened
     | ChunkSplit
     | ChunkCompleted

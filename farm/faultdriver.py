@@ -127,6 +127,11 @@ class FaultDriver:
     def inject(self, fault: Fault) -> None:
         self._plan(self._schedule.inject(fault, self._clock.now()))
 
+    def add(self, worker: str) -> None:
+        """A worker joins the fleet."""
+        self._workers += (worker,)
+        self._schedule.add(worker)
+
     def close(self) -> None:
         """The work is over: nothing more happens, and the disk is given back."""
         for timer in self._timers:

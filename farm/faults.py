@@ -207,6 +207,10 @@ class FaultSchedule:
         named = self._workers if fault.workers == (EVERYONE,) else fault.workers
         return [_Armed(fault, worker) for worker in (named if fault.about_worker else (None,))]
 
+    def add(self, worker: str) -> None:
+        """A worker joined the fleet; it is one of all from now on, for what is injected."""
+        self._workers += (worker,)
+
     def inject(self, fault: Fault, now: float) -> list[Step]:
         """Now, whenever it says."""
         return [step for armed in self._arm(fault) for step in armed.fire(now)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 
 import msgspec
 
@@ -84,3 +85,11 @@ def parse_fleet(
                 )
         fleet.append(WorkerProfile(name=f"w{number}", fps_cap=cap, overhead_seconds=overhead_seconds))
     return tuple(fleet)
+
+
+def free_name(taken: Container[str]) -> str:
+    """The first of w1, w2, … that is not taken."""
+    number = 1
+    while f"w{number}" in taken:
+        number += 1
+    return f"w{number}"

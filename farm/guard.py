@@ -43,6 +43,8 @@ class Watches:
     gate_bytes: int = 0  #: what all workers together may fill; 0: no gate
     measure: Callable[[Mapping[str, int]], Sample] = measure
     oom_kills: Callable[[], int] = field(default=oom_kills)  #: by the system, ever
+    worker_bytes: int = 0  #: what a worker may need; 0: not known
+    cores: float = 0.0  #: that workers may use; 0: not known
 
 
 class Guarded(Protocol):

@@ -26,11 +26,12 @@ import msgspec
 from farm import commands as cmd
 from farm import events as ev
 from farm import messages as msg
+from farm.additions import Additions, Room
 from farm.clock import LeaseClock
 from farm.deliveries import DELIVERIES_MAX, Delivery, DeliveryDesk
 from farm.departures import Departures
 from farm.engines.base import Engine
-from farm.errors import OutputError, VerificationError
+from farm.errors import OutputError, UnevenError, VerificationError
 from farm.eventlog import EventLog
 from farm.faultdriver import FaultDriver
 from farm.guard import MemoryGuard, Watches
@@ -41,6 +42,7 @@ from farm.relay.turn import Outcome
 from farm.respite import TOLD_SECONDS, Respite
 from farm.startline import StartLine
 from farm.store import Store
+from farm.vitals import Vitals, vitals_seconds
 from farm.worker.spec import WorkerSpec
 
 INBOX_MAX = 512
@@ -123,6 +125,9 @@ class RelayHost:
         self._watches = watches
         caps = {spec.name: cap for spec in specs if (cap := spec.profile.memory_bytes) is not None}
         self._guard = MemoryGuard(self, caps, watches)
+        self._additions = Additions(
+            self._specs, Room(watches.gate_bytes, watches.worker_bytes, watches.cores)
+        )
         self._pids: dict[str, int] = {}
         self._room = asyncio.Event()  # no reason to hold back workers
         self._room.set()
@@ -143,6 +148,7 @@ class RelayHost:
         self.spawn(self._watch_ground())
         self.spawn(self._guard.run())
         self.spawn(self._show_gauges())
+        self.spawn(self._show_vitals())
         try:
             end = await self._serve()
         finally:
@@ -158,6 +164,13 @@ class RelayHost:
 
     def post_command(self, command: cmd.AnyCommand) -> None:
         """An operator's command, from this loop."""
+        if isinstance(command, cmd.AddWorker):
+            command, refusal, note = self._additions.consider(command, self._alive | self._starting)
+            if refusal:
+                self.emit(ev.CommandRefused(command="AddWorker", reason=refusal, by=command.by))
+                return
+            if note:
+                self.emit(ev.Notice(level="warning", text=note))
         self._post(_Stimulus(lambda now: self._relay.command(command, now), command=command))
 
     async def _serve(self) -> End:
@@ -224,8 +237,6 @@ class RelayHost:
             outcome = stimulus.apply(now)
             handled.append((stimulus, outcome))
             events += outcome.events
-            if outcome.refusal is not None:
-                events.append(ev.Notice(level="warning", text=f"refused: {outcome.refusal}"))
         self._watch(events)
         await self._log.commit(now, events)
         self._faults.see(now, events)
@@ -254,6 +265,10 @@ class RelayHost:
             elif isinstance(event, ev.PartSetAside):
                 self._set_aside += 1
                 self._halt_if_due()
+            elif isinstance(event, ev.WorkerThrottled):  # whoever is started in its place has the new cap
+                self._additions.throttle(event.worker, event.fps_cap)
+            elif isinstance(event, ev.WorkerDismissed):
+                self.departures.sent_away(event.worker)
         self.desk.watch(events)
 
     def _halt_if_due(self) -> None:
@@ -405,6 +420,15 @@ class RelayHost:
             )
             await asyncio.sleep(GAUGES_SECONDS)
 
+    async def _show_vitals(self) -> None:
+        vitals = Vitals(next(iter(self._specs.values())).log_dir)
+        while True:
+            workers = self._relay.books.workers
+            tokens = {name: tuple(workers[name].claims) if name in workers else () for name in self._pids}
+            sampled = await asyncio.to_thread(vitals.sample, dict(self._pids), tokens)
+            self._log.show(self._clock.now(), ev.VitalsSampled(workers=sampled))
+            await asyncio.sleep(vitals_seconds(len(tokens)))
+
     # --- what faults may do (farm.faultdriver.Host) --------------------------------------------------------
 
     def push(self, worker: str, message: msg.AnyAnswer) -> None:
@@ -438,8 +462,23 @@ class RelayHost:
                 self._stop_now = True
             case cmd.InjectFault(fault=fault):
                 self._faults.inject(fault)
+            case cmd.AddWorker(profile=profile):
+                self._starting.add(profile.name)
+                self.spawn(self._start_added(self._additions.spec_of(profile)))
             case _:
                 pass
+
+    async def _start_added(self, spec: WorkerSpec) -> None:
+        """One that can't be started is missed by nobody: the run goes on without it."""
+        self._specs[spec.name] = spec
+        self._faults.add(spec.name)
+        if spec.profile.memory_bytes is not None:
+            self._guard.books.limit(spec.name, spec.profile.memory_bytes)
+        try:
+            await self._start(spec)
+        except UnevenError as error:
+            self._starting.discard(spec.name)
+            self.emit(ev.Notice(level="error", text=f"not added: {error}"))
 
     async def _start_fleet(self) -> None:
         if self.memfree_bytes:

@@ -41,7 +41,7 @@ from farm.helpers import Helpers, all_of
 from farm.host import End, RelayHost
 from farm.journal import JournalWriter
 from farm.loopwatch import LoopWatch
-from farm.machine import read_machine, usable_cores
+from farm.machine import read_machine, usable_cores, worker_memory_bytes
 from farm.paths import check_free, make_durable, partial_path, printable, reason
 from farm.paths import replace as move_into_place
 from farm.plan import OpenedRun
@@ -102,6 +102,8 @@ class Job:
         self._host: RelayHost | None = None
         self._stop: End | None = None  # asked to stop outside the work
         self._phase_task: asyncio.Task[Any] | None = None
+        self._now_in: _Phase = "probe"
+        self._refusing: set[asyncio.Future[None]] = set()
         self.clock = LeaseClock(origin_seconds=run.last_at)
         self._loop_watch = LoopWatch(time.monotonic)
 
@@ -139,6 +141,15 @@ class Job:
             self._stop = End.STOPPED
             if self._phase_task is not None:
                 self._phase_task.cancel()
+        else:
+            self._refusing.add(task := asyncio.ensure_future(self._refuse(command)))
+            task.add_done_callback(self._refusing.discard)
+
+    async def _refuse(self, command: cmd.AnyCommand) -> None:
+        reason = f"not now: no worker is at work (phase: {self._now_in})"
+        refused = ev.CommandRefused(command=type(command).__name__, reason=reason, by=command.by)
+        with suppress(OutputError):  # then the run ends of that
+            await self._log.commit(self.clock.now(), [refused])
 
     # --- phases ------------------------------------------------------------------------------------------
 
@@ -266,7 +277,7 @@ class Job:
                 specs,
                 self._plan.settings_hash,
                 self._ground.check,
-                Watches(self._loop_watch, (await asyncio.to_thread(read_machine)).gate_bytes),
+                await self._watches(),
                 self._fault_driver(specs),
             )
             host = self._host
@@ -296,6 +307,11 @@ class Job:
                 f"{books.set_aside_frames} frames could not be rendered (part {named}); see the logs in "
                 f"{printable(self._run.folder.logs)}"
             )
+
+    async def _watches(self) -> Watches:
+        machine = await asyncio.to_thread(read_machine)
+        needed = worker_memory_bytes(self._plan.index, self._request.settings.video)
+        return Watches(self._loop_watch, machine.gate_bytes, worker_bytes=needed, cores=machine.cores)
 
     def _orphans(self, fleet: tuple[WorkerProfile, ...]) -> tuple[Path, ...]:
         """Spools of workers that are not in the fleet any more; the first worker sees to them."""
@@ -479,6 +495,7 @@ class Job:
 
     async def _phase(self, phase: _Phase) -> None:
         self._check_stop()
+        self._now_in = phase
         await self._log.commit(self.clock.now(), [ev.PhaseStarted(phase=phase)])
 
     def _progress(self, phase: _Phase) -> Callable[[float], None]:

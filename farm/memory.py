@@ -50,6 +50,10 @@ class MemoryBooks:
         self._sent_away: set[str] = set()
         self._short = False
 
+    def limit(self, worker: str, cap_bytes: int) -> None:
+        """One more worker that has a cap."""
+        self._caps[worker] = cap_bytes
+
     def judge(self, sample: Sample, memfree_bytes: int) -> Verdict:
         verdict = Verdict()
         self.used_bytes = sum(sample.used.values())

@@ -203,6 +203,7 @@ class Beat(Answer, frozen=True, kw_only=True):
     hold: bool = False  #: finish the part in progress, then wait
     drain: bool = False  #: finish the part in progress, release the rest and leave
     orphan_spools: tuple[str, ...] = ()  #: of workers that are gone for good; offer what is finished in them
+    fps_cap: float | None = None  #: frames per second from now on, 0 without limit; None: as before
 
 
 class Delivered(Answer, frozen=True, kw_only=True):

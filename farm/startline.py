@@ -38,4 +38,5 @@ class StartLine:
         if not self.is_open:
             return []
         claims, self._claims = self._claims, {}
-        return [(worker, claims[worker]) for worker in self._order if worker in claims]
+        later = [worker for worker in claims if worker not in self._order]  # added meanwhile
+        return [(worker, claims[worker]) for worker in (*self._order, *later) if worker in claims]

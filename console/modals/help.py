@@ -15,6 +15,8 @@ _KEYS: tuple[tuple[str, str], ...] = (
     ("ctrl+c", "drain; once more: stop at once"),
     ("ctrl+z", "back to the shell, workers too; fg goes on"),
     ("space p", "pause or resume the job"),
+    ("a", "add a worker, with a profile"),
+    ("o", "another policy, tail rule or lease"),
     ("ctrl+p", "every command by its name"),
     ("tab z", "next panel; let it fill the screen"),
     ("esc", "back: no filter, all panels, screen 1"),

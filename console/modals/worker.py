@@ -10,7 +10,8 @@ from textual.binding import BindingType
 
 from console.modals.dialog import Dialog, Pieces, Role
 from console.model import Model
-from console.text import blocks, count, duration, plural, safe, size, speed
+from console.profiles import cap_words, encoder_threads, profile_of, resource_words
+from console.text import blocks, count, duration, plural, safe, share, size, speed
 from console.theme import Look, Mark
 from console.timeline import WorkerModel
 from console.widgets.event_list import time_text
@@ -72,7 +73,9 @@ def facts_of(model: Model, worker: WorkerModel, now: float) -> list[Pieces]:
         ),
         ("why", safe(worker.note), "text"),
         ("process", _process(worker), "text"),
-        ("profile", _profile(worker), "text"),
+        ("uses", _uses(model, worker, now), "text"),
+        ("last log", _last_log(model, worker, now), "text"),
+        ("profile", _profile(model, worker), "text"),
         ("holds", *_holds(worker)),
         ("delivers", _delivers(worker), "text"),
         ("speed", f"now {speed(worker.fps)}, mean {speed(worker.measured_fps)}", "text"),
@@ -81,6 +84,8 @@ def facts_of(model: Model, worker: WorkerModel, now: float) -> list[Pieces]:
             f"{plural(worker.credited_frames, 'frame')} in {plural(worker.credited_parts, 'part')}",
             "text",
         ),
+        ("share", _share(model, worker), "text"),
+        ("output", _output(model), "text"),
         ("claims", f"{count(worker.claims)}, of them {plural(worker.duplicates, 'duplicate')}", "text"),
         ("trouble", _trouble(worker), "alert" if trouble else "muted"),
         ("wasted", plural(worker.wasted_frames, "frame"), "text"),
@@ -94,9 +99,56 @@ def _process(worker: WorkerModel) -> str:
     return pid + (f" on {safe(worker.host)}" if worker.host else "")
 
 
-def _profile(worker: WorkerModel) -> str:
-    cap = "no limit" if worker.fps_cap is None else f"at most {worker.fps_cap:g} fps"
-    return cap + (f", {worker.overhead_seconds:g} s a claim" if worker.overhead_seconds else "")
+def _uses(model: Model, worker: WorkerModel, now: float) -> str:
+    """CPU and memory when it was last looked at; nothing is known of a worker on another machine."""
+    vitals = model.vitals.get(worker.name)
+    if vitals is None or not vitals.memory_bytes or worker.is_gone:
+        return f"memory {size(worker.peak_bytes)} at most" if worker.peak_bytes else ""
+    peak = max(worker.peak_bytes, vitals.memory_bytes)
+    return f"{vitals.cpu_share:.0%} of a core, memory {size(vitals.memory_bytes)} (at most {size(peak)})"
+
+
+def _last_log(model: Model, worker: WorkerModel, now: float) -> str:
+    vitals = model.vitals.get(worker.name)
+    if vitals is None or vitals.log_age_seconds is None:
+        return ""
+    age = vitals.log_age_seconds + max(now - model.vitals_at, 0.0)
+    return f"{duration(age)} ago: {safe(vitals.log_line)}"
+
+
+def _profile(model: Model, worker: WorkerModel) -> str:
+    words = [cap_words(worker.fps_cap)]
+    if worker.overhead_seconds:
+        words.append(f"{worker.overhead_seconds:g} s a claim")
+    header = model.header
+    fleet = header.fleet if header is not None else ()
+    profile = profile_of(worker.name, fleet, model.added.get(worker.name, ""))
+    if profile is not None:
+        words += resource_words(profile)
+    threads = encoder_threads(header.settings if header is not None else "")
+    if threads is not None:
+        words.append(plural(threads, "encoder thread"))
+    return ", ".join(words)
+
+
+def _share(model: Model, worker: WorkerModel) -> str:
+    """What it was credited with of all that was, and what would be fair by speed."""
+    total = sum(other.credited_frames for other in model.workers.values())
+    if not total:
+        return ""
+    words = f"{share(worker.credited_frames, total)} of what workers were credited with"
+    speeds = {name: rate for name, other in model.workers.items() if (rate := other.measured_fps)}
+    if worker.name in speeds and len(speeds) > 1:
+        words += f"; by its speed, {share(speeds[worker.name], sum(speeds.values()))} is fair"
+    return words
+
+
+def _output(model: Model) -> str:
+    """How large the output is so far, and by that how large it will be."""
+    if not model.credited_frames or not model.frames:
+        return ""
+    estimated = model.delivered_bytes / model.credited_frames * model.frames
+    return f"{size(model.delivered_bytes)} so far, about {size(estimated)} in the end"
 
 
 def _holds(worker: WorkerModel) -> tuple[str, Role]:
@@ -118,7 +170,12 @@ def _delivers(worker: WorkerModel) -> str:
 
 
 def _trouble(worker: WorkerModel) -> str:
-    counts = ((worker.lapses, "lapse"), (worker.refusals, "refusal"), (worker.failures, "failure"))
+    counts = (
+        (worker.lapses, "lapse"),
+        (worker.refusals, "refusal"),
+        (worker.failures, "failure"),
+        (worker.losses, "restart" if not worker.is_gone else "death"),
+    )
     return ", ".join(plural(number, noun) for number, noun in counts if number) or "none"
 
 

@@ -31,6 +31,9 @@ HEAD_LINES = 3
 EVENT_LINES_MIN = 3
 #: From this size on there is a row for how full queues and memory are.
 GAUGES_SIZE = Size(90, 30)
+#: Keys that act on the selected worker, and of these on what it holds.
+_ON_WORKER = frozenset({"stall", "kill", "inject", "throttle", "send_away", "release", "copy_chunk"})
+_ON_CHUNK = frozenset({"release", "copy_chunk"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,9 @@ class LiveScreen(RunScreen):
         ("enter", "what the selected worker did"),
         ("s", "stall or unstall it"),
         ("x", "kill it (asks)"),
+        ("t", "throttle it to frames per second"),
+        ("w", "send it away, its part finished (asks)"),
+        ("r c", "its chunk: release (asks), have copied"),
         ("i", "inject a fault: a menu"),
         ("f", "events: follow or hold"),
         ("/", "events: only those with these words"),
@@ -107,6 +113,10 @@ class LiveScreen(RunScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("s", "stall", "stall or unstall the worker"),
         Binding("x", "kill", "kill the worker"),
+        Binding("t", "throttle", "throttle the worker"),
+        Binding("w", "send_away", "send the worker away"),
+        Binding("r", "release", "release the worker's chunk"),
+        Binding("c", "copy_chunk", "have the worker's chunk copied"),
         Binding("i", "inject", "inject a fault"),
         Binding("enter", "detail", "what the worker did"),
         Binding("j,down", "select(1)", "next worker"),
@@ -272,10 +282,17 @@ class LiveScreen(RunScreen):
         app = self.console_app
         worker = self.selected_worker
         on_worker = app.can_control and worker is not None and not worker.is_gone
+        on_chunk = on_worker and worker is not None and worker.token is not None
         return (
             Key("enter", "detail", "detail", worker is not None),
             Key("s", "unstall" if worker and worker.state == "stalled" else "stall", "stall", on_worker),
             Key("x", "kill", "kill", on_worker),
+            Key("t", "throttle", "throttle", on_worker),
+            Key("a", "add", "app.add_worker", app.can_control),
+            Key("o", "policy", "app.policy", app.can_control),
+            Key("r", "release", "release", on_chunk),
+            Key("c", "copy", "copy_chunk", on_chunk),
+            Key("w", "send away", "send_away", on_worker),
             Key("i", "fault", "inject", on_worker),
             Key("f", "follow" if self.held_at is not None else "hold", "follow"),
         )
@@ -288,9 +305,11 @@ class LiveScreen(RunScreen):
     # --- keys --------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action in ("stall", "kill", "inject"):
+        if action in _ON_WORKER:
             worker = self.selected_worker
             able = self.console_app.can_control and worker is not None and not worker.is_gone
+            if able and worker is not None and action in _ON_CHUNK:
+                able = worker.token is not None
             return True if able else None
         return super().check_action(action, parameters)
 
@@ -330,6 +349,26 @@ class LiveScreen(RunScreen):
         worker = self.selected_worker
         if worker is not None:
             self.console_app.ask_kill(worker)
+
+    def action_throttle(self) -> None:
+        worker = self.selected_worker
+        if worker is not None:
+            self.console_app.ask_throttle(worker)
+
+    def action_send_away(self) -> None:
+        worker = self.selected_worker
+        if worker is not None:
+            self.console_app.ask_remove(worker)
+
+    def action_release(self) -> None:
+        worker = self.selected_worker
+        if worker is not None and worker.claim is not None:
+            self.console_app.action_release_chunk(worker.claim.chunk)
+
+    def action_copy_chunk(self) -> None:
+        worker = self.selected_worker
+        if worker is not None and worker.claim is not None:
+            self.console_app.action_copy_chunk(worker.claim.chunk)
 
     def action_inject(self) -> None:
         worker = self.selected_worker

@@ -70,6 +70,7 @@ class LocalEngine:
 
     async def start(self, specs: Sequence[WorkerSpec], events: EngineEvents) -> None:
         atexit.register(self._kill_all)
+        before = frozenset(self._workers)
         for spec in specs:
             try:
                 try:
@@ -77,20 +78,27 @@ class LocalEngine:
                 except ServerLost:
                     await self._start(spec, events)
             except OSError as error:
-                await self.stop(0.0)
+                await self._undo(before)
                 raise UsageError(
                     f"worker {spec.name} can't be started ({error.strerror}): ask for fewer workers "
                     "or raise the system's limit"
                 ) from error
             except ServerLost as error:
-                await self.stop(0.0)
+                await self._undo(before)
                 raise IncompleteError(
                     f"worker {spec.name} can't be started, the process that starts workers was lost twice; "
                     "see that memory does not run out, then resume"
                 ) from error
             except BaseException:
-                await self.stop(0.0)
+                await self._undo(before)
                 raise
+
+    async def _undo(self, before: frozenset[str]) -> None:
+        """End those that were started since; a worker that can't be added costs the others nothing."""
+        if not before:
+            await self.stop(0.0)
+        for worker in self._workers.keys() - before:
+            await self.kill(worker)
 
     async def _start(self, spec: WorkerSpec, events: EngineEvents) -> None:
         ours, theirs = socket.socketpair()

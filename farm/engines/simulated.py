@@ -18,11 +18,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
 
+import msgspec
+
 from farm import commands as cmd
 from farm import events as ev
 from farm import messages as msg
 from farm.faults import KINDS, Troubles
-from farm.fleet import LinkProfile
+from farm.fleet import LinkProfile, WorkerProfile, free_name
 from farm.relay.books import Books
 from farm.relay.relay import Relay
 from farm.relay.turn import Outcome
@@ -31,7 +33,7 @@ from farm.simulation.agenda import Agenda
 from farm.simulation.bench import Bench
 from farm.simulation.delivery import Deliveries
 from farm.simulation.doing import Doing
-from farm.simulation.effort import Efforts
+from farm.simulation.effort import Efforts, Pace
 from farm.simulation.faults import Faults
 from farm.simulation.leasetime import LeaseTime
 from farm.simulation.line import Line
@@ -104,16 +106,17 @@ class Simulation:
         self._after(self.relay.open(self._opened(), 0.0))
         self._after(self.relay.start(0.0))
         self._log((ev.PhaseStarted(phase="work"),))
-        efforts = Efforts(world)
+        self._efforts = efforts = Efforts(world)
         self._places = Places(self._agenda)
         for number, spec in enumerate(world.workers):
-            bench = Bench(efforts.pace(number), efforts.costs(number))
-            line = Line(spec.name, self._agenda, self._arrive, world.latency_seconds)
-            worker = self._make_worker(spec, bench, line)
-            self._lines[spec.name] = line
-            self.workers[spec.name] = worker
+            self._enlist(spec, Bench(efforts.pace(number), efforts.costs(number)))
         for worker in self.workers.values():
             self._plan(worker)
+
+    def _enlist(self, spec: SimWorker, bench: Bench) -> None:
+        line = Line(spec.name, self._agenda, self._arrive, self.world.latency_seconds)
+        self._lines[spec.name] = line
+        self.workers[spec.name] = self._make_worker(spec, bench, line)
 
     def _make_worker(self, spec: SimWorker, bench: Bench, line: Line) -> Worker:
         """One that faults may strike costs more at every step."""
@@ -212,6 +215,11 @@ class Simulation:
         """What an operator asks, at this moment. None: done; else why not."""
         if self.ended:
             return "the run is over"
+        reason = self._cannot(command)
+        if reason is not None:
+            self._log((ev.CommandRefused(command=type(command).__name__, reason=reason, by=command.by),))
+            return reason
+        asked, command = command, self._spelt_out(command)
         outcome = self.relay.command(command, self.lease_time.now)
         self._after(outcome)
         if outcome.refusal is not None:
@@ -223,13 +231,58 @@ class Simulation:
                 self._kill(self.workers[name], "killed by the operator", reported=True)
             case cmd.StopNow():
                 self._close(None)
-            case cmd.InjectFault(fault=fault):
-                if KINDS[fault.kind].live_only:
-                    return f"{fault.kind} happens in a live run only"
-                if self._faults is None:
-                    return "this simulation was not made to have faults injected"
+            case cmd.InjectFault(fault=fault) if self._faults is not None:
                 self._faults.inject(fault, self.lease_time.now)
+            case cmd.AddWorker(profile=profile):
+                self._add(profile)
+            case cmd.ThrottleWorker(worker=name, fps=fps):
+                self.workers[name].fps_cap = fps  # which its process is about to hear
+                if isinstance(asked, cmd.ThrottleWorker) and asked.fps != fps and asked.fps is not None:
+                    text = f"{name} renders {fps:g} fps at most: {asked.fps:g} are not possible"
+                    self._log((ev.Notice(level="warning", text=text),))
         return None
+
+    def _cannot(self, command: cmd.AnyCommand) -> str | None:
+        """Why this world has no such thing as is asked for."""
+        match command:
+            case cmd.InjectFault(fault=fault) if KINDS[fault.kind].live_only:
+                return f"{fault.kind} happens in a live run only"
+            case cmd.InjectFault() if self._faults is None:
+                return "this simulation was not made to have faults injected"
+            case cmd.AddWorker(profile=profile) if profile.fps_cap is None:
+                return "a simulated worker needs a speed: give frames per second"
+            case cmd.AddWorker(profile=profile) if profile.name in self.workers:
+                return f"there was a worker {profile.name} in this run already: give another name"
+        return None
+
+    def _spelt_out(self, command: cmd.AnyCommand) -> cmd.AnyCommand:
+        """With what is left to the engine: a name, and a cap that the worker can keep."""
+        match command:
+            case cmd.AddWorker(profile=profile) if not profile.name:
+                named = msgspec.structs.replace(profile, name=free_name(self.workers))
+                return msgspec.structs.replace(command, profile=named)
+            case cmd.ThrottleWorker(worker=name, fps=fps) if name in self.workers:
+                own = self.workers[name].spec.fps
+                return msgspec.structs.replace(command, fps=own if fps is None or fps > own else fps)
+            case _:
+                return command
+
+    def _add(self, profile: WorkerProfile) -> None:
+        """A machine without trouble joins, now."""
+        assert profile.fps_cap is not None
+        spec = SimWorker(
+            name=profile.name,
+            fps=profile.fps_cap,
+            overhead_seconds=profile.overhead_seconds,
+            link=profile.link,
+            arrives_at_seconds=self.now,
+        )
+        self.world = msgspec.structs.replace(self.world, workers=(*self.world.workers, spec))
+        bench = Bench(Pace(spec, Stream(self.world.seed, "load", spec.name)), self._efforts.plain)
+        self._enlist(spec, bench)
+        if self._faults is not None:
+            self._faults.add(spec.name)
+        self._plan(self.workers[spec.name])
 
     # --- the relay ---------------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ def parameter(default: Any, *, low: float, high: float = LARGEST, unit: str = ""
 def spell(name: str, policy: Any) -> str:
     """``policy`` as a user would spell it: its name and what differs from the defaults."""
     given = [
-        f"{field.name}={_spell_value(getattr(policy, field.name))}"
+        f"{field.name}={spell_value(getattr(policy, field.name))}"
         for field in _fields(type(policy))
         if getattr(policy, field.name) != field.default
     ]
@@ -127,7 +127,7 @@ def _kind_of(hint: Any) -> type | None:
     return hint if hint in _KINDS else None
 
 
-def _spell_value(value: Any) -> str:
+def spell_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

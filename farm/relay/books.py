@@ -74,6 +74,14 @@ class Books:
         self.silent: OrderedDict[str, None] = OrderedDict()
         #: workers that hold nothing and are not parked, and when each was last heard to speak for itself
         self.idle: dict[str, float] = {}
+        #: workers that an operator sent away and that have not left
+        self.dismissed: dict[str, None] = {}
+        #: chunks in flight of which an operator wants a copy, in the order they were asked for
+        self.wanted: dict[int, None] = {}
+        #: parts that an operator took away, by whom they were taken from, until somebody else has them
+        self.taken_from: dict[int, tuple[str, ...]] = {}
+        #: frames per second that all workers of this machine can give together; None: not measured
+        self.fps_possible: float | None = None
         #: the accepted copy of each credited part
         self.credits: dict[int, ev.PartCredited | ev.PartAdopted] = {}
         #: workers that failed a part, a failure each; parts never failed are absent
@@ -108,14 +116,14 @@ class Books:
         return bool(self.open.frames or self.chunks)
 
     def available(self, worker: str) -> bool:
-        """Whether a worker can be expected to take work: neither blocked nor silent."""
-        return worker not in self.blocked and worker not in self.silent
+        """Whether a worker can be expected to take work: neither blocked nor silent nor sent away."""
+        return worker not in self.blocked and worker not in self.silent and worker not in self.dismissed
 
     @property
     def available_count(self) -> int:
-        if not (self.blocked or self.silent):
+        if not (self.blocked or self.silent or self.dismissed):
             return len(self.workers)
-        return len(self.workers) - len(self.blocked.keys() | self.silent.keys())
+        return len(self.workers) - len(self.blocked.keys() | self.silent.keys() | self.dismissed.keys())
 
     def expected(self, worker: str, now: float) -> bool:
         """Whether a worker is sure to take work before long, so that work may be left to it: it is available,

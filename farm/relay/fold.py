@@ -105,6 +105,18 @@ def _worker_joined(books: Books, at: float, event: ev.WorkerJoined) -> None:
     books.idle[event.worker] = at
 
 
+def _worker_throttled(books: Books, at: float, event: ev.WorkerThrottled) -> None:
+    books.workers[event.worker].fps_cap = books.caps[event.worker] = event.fps_cap
+
+
+def _worker_dismissed(books: Books, at: float, event: ev.WorkerDismissed) -> None:
+    books.dismissed[event.worker] = None
+
+
+def _fleet_measured(books: Books, at: float, event: ev.FleetMeasured) -> None:
+    books.fps_possible = event.fps_possible
+
+
 def _worker_left(books: Books, at: float, event: ev.WorkerLeft) -> None:
     books.workers.pop(event.worker, None)
     books.caps.pop(event.worker, None)
@@ -112,6 +124,7 @@ def _worker_left(books: Books, at: float, event: ev.WorkerLeft) -> None:
     books.blocked.pop(event.worker, None)
     books.silent.pop(event.worker, None)
     books.idle.pop(event.worker, None)
+    books.dismissed.pop(event.worker, None)
     books.losses += event.lost
     books.disputes.someone_left(at)
 
@@ -142,6 +155,7 @@ def _claim_granted(books: Books, at: float, event: ev.ClaimGranted) -> None:
         chunk = books.chunks[token.chunk]
         chunk.attempts = token.attempt
         books.duplicates += 1
+        books.wanted.pop(chunk.number, None)
     else:
         chunk = _new_chunk(books, start, stop)
         assert text == f"c{chunk.number}#1@e{books.epoch}", f"{text} is not the next claim"
@@ -187,6 +201,9 @@ def _new_chunk(books: Books, start: int, stop: int) -> ChunkRecord:
     books.open.take(start, stop)
     books.parts[first:last] = _IN_FLIGHT * (last - first)
     books.touched[first:last] = _TOUCHED * (last - first)
+    if books.taken_from:
+        for part in range(first, last):
+            books.taken_from.pop(part, None)
     books.in_flight_frames += stop - start
     number = books.chunk_count
     chunk = ChunkRecord(number, start, stop, start, last - first, 1)
@@ -287,12 +304,25 @@ def _claim_ended(books: Books, at: float, event: ev.ClaimEnded) -> None:
         books.duplicable.move_to_end(chunk.number, last=False)
     else:
         books.duplicable.pop(chunk.number, None)
+        books.wanted.pop(chunk.number, None)
         del books.chunks[chunk.number]
     books.ended[text] = EndedClaim(claim.worker, how, event.reason, claim.start, claim.granted_stop)
     if len(books.ended) > _ENDED_MAX:
         books.ended.popitem(last=False)
     books.wasted_frames += event.wasted_frames
     books.lapses += how in _LAPSES
+
+
+def _duplicate_wanted(books: Books, at: float, event: ev.DuplicateWanted) -> None:
+    books.wanted[event.chunk] = None
+
+
+def _claim_released(books: Books, at: float, event: ev.ClaimReleased) -> None:
+    """Its parts are left to others; how the claim ends is another event."""
+    claim = books.leases[event.token]
+    for part in books.grid.parts_in(claim.start, claim.stop):
+        if books.parts[part] == IN_FLIGHT:
+            books.taken_from[part] = (*books.taken_from.get(part, ()), event.worker)
 
 
 def _becomes_active(books: Books, at: float, claim: ClaimRecord) -> None:
@@ -339,7 +369,7 @@ def _part_credited(books: Books, at: float, event: ev.PartCredited) -> None:
         books.in_flight_frames -= size
     parts[part] = CREDITED
     books.credits[part] = event
-    if books.troubled or books.lapsed_at:
+    if books.troubled or books.lapsed_at or books.taken_from:
         _out_of_trouble(books, part)
     books.credited_frames += size
     books.last_credit_at = at
@@ -417,6 +447,7 @@ def _out_of_trouble(books: Books, part: int) -> None:
     books.troubled.pop(part, None)
     books.retry_at.pop(part, None)
     books.lapsed_at.discard(part)
+    books.taken_from.pop(part, None)
 
 
 def _part_diverged(books: Books, at: float, event: ev.PartDiverged) -> None:
@@ -461,6 +492,9 @@ HANDLERS: Final[dict[type, Callable[[Books, float, Any], None]]] = {
     ev.DrainStarted: _drain_started,
     ev.WorkFinished: _work_finished,
     ev.WorkerJoined: _worker_joined,
+    ev.WorkerThrottled: _worker_throttled,
+    ev.WorkerDismissed: _worker_dismissed,
+    ev.FleetMeasured: _fleet_measured,
     ev.WorkerLeft: _worker_left,
     ev.WorkerParked: _worker_parked,
     ev.WorkerBlocked: _worker_blocked,
@@ -468,6 +502,8 @@ HANDLERS: Final[dict[type, Callable[[Books, float, Any], None]]] = {
     ev.ClaimGranted: _claim_granted,
     ev.LeaseRenewed: _lease_renewed,
     ev.ClaimEnded: _claim_ended,
+    ev.DuplicateWanted: _duplicate_wanted,
+    ev.ClaimReleased: _claim_released,
     ev.RangeReopened: _range_reopened,
     ev.ChunkSplit: _chunk_split,
     ev.BlockStored: _block_stored,

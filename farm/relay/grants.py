@@ -28,6 +28,8 @@ def grant(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.Grante
         return msg.Finished(why="all work is done")
     if worker in books.disputes.distrusted:
         return msg.Finished(why=f"its copy of part {books.disputes.distrusted[worker]} was the odd one")
+    if worker in books.dismissed:
+        return msg.Finished(why="it was sent away")
     granted = try_grant(turn, worker, policy, tail)
     if granted is not None:
         return granted
@@ -41,8 +43,12 @@ def try_grant(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.Gr
     books = turn.books
     if books.paused_at is not None or books.held or books.workers[worker].blocked_until is not None:
         return None
-    if worker in books.disputes.distrusted:
+    if worker in books.disputes.distrusted or worker in books.dismissed:
         return None  # it was told to leave
+    if books.wanted:
+        for wanted in (books.chunks[number] for number in books.wanted):
+            if may_copy(turn, worker, wanted):
+                return _grant_duplicate(turn, worker, wanted, tail, "the operator wants a copy")
     if not books.open.frames and tail.kind != "split":
         _take_ahead(turn, worker)
     found = _open_range(turn, worker)
@@ -64,7 +70,7 @@ def _by_rule(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.Gra
         return _grant_split(turn, worker, decision)
     if isinstance(decision, Duplicate):
         chunk = turn.books.chunks[decision.claim.chunk]
-        if worker not in chunk.workers and not _shuns(turn, worker, chunk):
+        if may_copy(turn, worker, chunk):
             return _grant_duplicate(turn, worker, chunk, tail, decision.why)
     return None
 
@@ -77,7 +83,7 @@ def grant_ahead(turn: Turn, worker: str, policy: Policy, tail: TailRule) -> msg.
         policy, Fair
     )  # with fair, who is parked with work open declined it
     usable = books.paused_at is None and not books.held and not books.draining and not idlers
-    if usable and books.workers[worker].blocked_until is None:
+    if usable and books.workers[worker].blocked_until is None and worker not in books.dismissed:
         found = _open_range(turn, worker)
         granted = None if found is None else _grant_open(turn, worker, policy, *found)
         if granted is None and not books.open.frames and tail.kind == "split" and not books.parked:
@@ -108,13 +114,13 @@ def anything_to_give(books: Books, tail: TailRule) -> bool:
     """Whether some worker could be given something now; cheap, so that nobody is tried in vain."""
     if books.paused_at is not None or books.held or books.draining:
         return False
-    return books.open.frames > 0 or bool(books.ahead) or _tail_open(books, tail)
+    return books.open.frames > 0 or bool(books.ahead or books.wanted) or _tail_open(books, tail)
 
 
 def may_take(turn: Turn, worker: str) -> bool:
     """Whether what is open, if anything is, is not all left to others."""
     books = turn.books
-    left = books.troubled or books.disputes.open
+    left = books.troubled or books.disputes.open or books.taken_from
     return not (left and books.open.frames) or _open_range(turn, worker) is not None
 
 
@@ -321,10 +327,11 @@ def _emit_grant(
 
 
 def _open_range(turn: Turn, worker: str) -> tuple[int, int] | None:
-    """The first open range for this worker, as (start, limit). Parts it has failed are left to others, as
-    long as there is another who is sure to take them; parts in dispute are left to a third worker."""
+    """The first open range for this worker, as (start, limit). Parts it has failed, or that an operator took
+    from it, are left to others, as long as there is another who is sure to take them; parts in dispute are
+    left to a third worker."""
     books = turn.books
-    if not (books.troubled or books.disputes.open):
+    if not (books.troubled or books.disputes.open or books.taken_from):
         return next(iter(books.open), None)
     shunned = sorted({*_shunned(turn, worker), *_resting(turn)})
     for start, stop in books.open:
@@ -340,8 +347,10 @@ def _open_range(turn: Turn, worker: str) -> tuple[int, int] | None:
 
 
 def _shunned(turn: Turn, worker: str) -> list[int]:
-    barred = turn.books.disputes.barred(worker)
-    return sorted({*barred, *(part for part in turn.books.troubled if _left_to_others(turn, worker, part))})
+    books = turn.books
+    barred = books.disputes.barred(worker)
+    touchy = (*books.troubled, *books.taken_from)
+    return sorted({*barred, *(part for part in touchy if _left_to_others(turn, worker, part))})
 
 
 def _resting(turn: Turn) -> list[int]:
@@ -351,7 +360,7 @@ def _resting(turn: Turn) -> list[int]:
 
 def _left_to_others(turn: Turn, worker: str, part: int) -> bool:
     books = turn.books
-    failed = books.tries[part]
+    failed = (*books.tries.get(part, ()), *books.taken_from.get(part, ()))
     if worker not in failed:
         return False
     return any(
@@ -375,9 +384,14 @@ def _tail_open(books: Books, tail: TailRule) -> bool:
 def _oldest_duplicable(turn: Turn, worker: str) -> ChunkRecord | None:
     """Never one that this worker has held before, nor one with a part that it has to leave to others."""
     for chunk in turn.books.duplicable.values():
-        if worker not in chunk.workers and not _shuns(turn, worker, chunk):
+        if may_copy(turn, worker, chunk):
             return chunk
     return None
+
+
+def may_copy(turn: Turn, worker: str, chunk: ChunkRecord) -> bool:
+    """Whether a worker may have a second claim on a chunk that has room for one."""
+    return worker not in chunk.workers and not _shuns(turn, worker, chunk)
 
 
 def _shuns(turn: Turn, worker: str, chunk: ChunkRecord) -> bool:
@@ -396,6 +410,8 @@ def _why_nothing(turn: Turn, worker: str) -> str:
     if _open_range(turn, worker) is not None:
         return "others are expected to be done with what is open before this worker would be"
     if books.open.frames:
+        if any(worker in taken for taken in books.taken_from.values()):
+            return "what is open was taken from this worker, and is left to others"
         later = ", or is tried again after a while" if books.retry_at else ""
         return f"what is open is left to workers that have not failed it{later}"
     return "nothing is open and no chunk may be duplicated"

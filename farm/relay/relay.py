@@ -29,6 +29,7 @@ from farm.policies.base import Policy
 from farm.policies.registry import TailRule, parse_policy, parse_tail
 from farm.relay import endings
 from farm.relay.books import OPEN, SET_ASIDE, Books
+from farm.relay.control import carry_out
 from farm.relay.credits import deliver
 from farm.relay.deliveries import offer, take_block
 from farm.relay.divergence import give_up_in_time, take_back
@@ -195,42 +196,50 @@ class Relay:
         match command:
             case cmd.Pause():
                 if books.paused_at is not None:
-                    return turn.outcome(refusal="the job is paused already")
+                    return self._refuse(turn, command, "the job is paused already")
                 turn.emit(ev.JobPaused(by=command.by))
                 self._tell_all(turn)
             case cmd.Resume():
                 if books.paused_at is None:
-                    return turn.outcome(refusal="the job is not paused")
+                    return self._refuse(turn, command, "the job is not paused")
                 turn.emit(ev.JobResumed(seconds=now - books.paused_at))
                 self._tell_all(turn)
             case cmd.Drain():
                 if books.draining:
-                    return turn.outcome(refusal="the run is draining already")
+                    return self._refuse(turn, command, "the run is draining already")
                 turn.emit(ev.DrainStarted(reason=command.reason, limit_seconds=command.limit_seconds))
                 self._tell_all(turn)
                 self._dismiss_parked(turn, "the run is stopping")
             case cmd.ChangeOptions():
                 fault = self._fault_of(command.options)
                 if fault is not None:
-                    return turn.outcome(refusal=fault)
+                    return self._refuse(turn, command, fault)
                 turn.emit(ev.OptionsChanged(options=command.options, by=command.by))
                 self._read_options(command.options)
             case cmd.StallWorker(worker=worker, stalled=stalled):
                 if worker not in books.workers:
-                    return turn.outcome(refusal=f"there is no worker {worker}")
+                    return self._refuse(turn, command, f"there is no worker {worker}")
                 action = "stall" if stalled else "unstall"
                 turn.emit(ev.OperatorActed(action=action, worker=worker, detail=f"by {command.by}"))
             case cmd.KillWorker(worker=worker):
                 if worker not in books.workers:
-                    return turn.outcome(refusal=f"there is no worker {worker}")
+                    return self._refuse(turn, command, f"there is no worker {worker}")
                 turn.emit(ev.OperatorActed(action="kill", worker=worker, detail=f"by {command.by}"))
             case cmd.StopNow():
                 turn.emit(ev.OperatorActed(action="stop now", detail=command.reason))
             case cmd.InjectFault(fault=fault):
                 unknown = [name for name in fault.workers if name not in (*books.workers, EVERYONE)]
                 if unknown:
-                    return turn.outcome(refusal=f"there is no worker {unknown[0]}")
+                    return self._refuse(turn, command, f"there is no worker {unknown[0]}")
+            case _:
+                refusal = carry_out(turn, command)
+                if refusal is not None:
+                    return self._refuse(turn, command, refusal)
         return self._finish(turn)
+
+    def _refuse(self, turn: Turn, command: cmd.AnyCommand, reason: str) -> Outcome:
+        turn.emit(ev.CommandRefused(command=type(command).__name__, reason=reason, by=command.by))
+        return turn.outcome(refusal=reason)
 
     # --- requests ----------------------------------------------------------------------------------------
 

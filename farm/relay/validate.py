@@ -8,6 +8,7 @@ from itertools import pairwise
 from farm.frames import parse_token
 from farm.relay.books import CREDITED, HOLD, IN_FLIGHT, OPEN, SET_ASIDE, Books
 from farm.relay.disputes import maker
+from farm.relay.ledger import WANTED
 
 
 class BooksWrong(AssertionError):
@@ -90,6 +91,9 @@ def _chunks(books: Books) -> None:
     marked = {part for part, place in enumerate(books.parts) if place == IN_FLIGHT}
     _check(marked == in_flight, f"parts marked in flight without a chunk: {marked ^ in_flight}")
     _check(books.duplicable.keys() <= books.chunks.keys(), "a chunk that is over may be duplicated")
+    _check(books.wanted.keys() <= books.duplicable.keys(), "a copy is wanted where there is no room")
+    for part in books.taken_from:
+        _check(books.parts[part] in WANTED, f"part {part} is left to others and is not wanted any more")
 
 
 def _claims(books: Books) -> None:
@@ -131,5 +135,5 @@ def _workers(books: Books) -> None:
         idle = not worker.claims and not worker.parked
         _check(idle == (name in books.idle), f"{name} is idle in one book only")
         _check((worker.blocked_until is not None) == (name in books.blocked), f"{name}: blocked in one book")
-    for names in (books.parked, books.blocked, books.silent, books.idle):
+    for names in (books.parked, books.blocked, books.silent, books.idle, books.dismissed):
         _check(names.keys() <= books.workers.keys(), "a worker that left is still parked, blocked or silent")

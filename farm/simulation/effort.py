@@ -136,6 +136,11 @@ class Efforts:
         self._plain = Costs(None if world.cost is None else list(accumulate(world.cost, initial=0.0)))
         self._noisy: dict[tuple[int, float], Costs] = {}
 
+    @property
+    def plain(self) -> Costs:
+        """What frames cost a worker without noise."""
+        return self._plain
+
     def pace(self, number: int) -> Pace:
         worker = self._world.workers[number]
         return Pace(worker, Stream(self._world.seed, "load", worker.name))

@@ -65,6 +65,10 @@ class Faults:
     def inject(self, fault: Fault, now: float) -> None:
         self._plan(self._schedule.inject(fault, now))
 
+    def add(self, worker: str) -> None:
+        """A worker that the world didn't have; ``workers`` has it."""
+        self._schedule.add(worker)
+
     def never_came(self) -> list[ev.Notice]:
         """At the end: what is to be said of faults that never came due."""
         planned = [step.fault for step in self._planned if step.begins]

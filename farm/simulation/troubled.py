@@ -6,7 +6,7 @@ from typing import Any
 
 from farm import messages as msg
 from farm.faults import Kind, Troubles
-from farm.simulation.doing import ABORTING, IN_HAND, RENDERING, WAITING
+from farm.simulation.doing import ABORTING, RENDERING, WAITING
 from farm.simulation.worker import Worker
 
 
@@ -43,12 +43,11 @@ class TroubledWorker(Worker):
 
     def slow(self, factor: float) -> None:
         """From now on it has that share of its speed."""
-        self._bench.slow(self._agenda.now, factor)
-        if self.doing in IN_HAND and not self.frozen and not self.stands:
-            self._stamp += 1
-            self._agenda.add(self._bench.ends_at(), self._rendered, self._stamp)
-            if self._ahead and self.doing is RENDERING:
-                self._consider_ahead(self._stamp)
+        self._keep(1, factor)
+
+    @property
+    def _is_rendering(self) -> bool:
+        return not (self.frozen or self.stands)
 
     def lose_heartbeats(self, lost: bool) -> None:
         if self._heartbeats is not None:

@@ -65,6 +65,8 @@ class Worker:
         self.name = spec.name
         self.doing = Doing.AWAY
         self.frozen = False  #: its process is stopped
+        self.fps_cap: float | None = None  #: an operator's, for this process once told, and those after it
+        self._shares = [1.0, 1.0]  # of its speed: what the cap leaves, and what a fault leaves
         self.rendered_frames = 0  #: whole frames, whatever became of them
         self.idle_seconds = 0.0  #: without a claim, from its arrival to its end
         self._grid = grid
@@ -102,7 +104,10 @@ class Worker:
         self._asked = True
         self._idle_since = self._heard_at = self._agenda.now
         overhead = self.spec.overhead_seconds
-        self._line.send(msg.Join(worker=self.name, fps_cap=self.spec.fps, overhead_seconds=overhead))
+        if self.fps_cap is not None:
+            self._take_cap()
+        cap = self.fps_cap or self.spec.fps
+        self._line.send(msg.Join(worker=self.name, fps_cap=cap, overhead_seconds=overhead))
 
     def freeze(self) -> None:
         """SIGSTOP."""
@@ -223,6 +228,8 @@ class Worker:
     def _beat_answered(self, answer: msg.Beat) -> None:
         self._hold = answer.hold
         self._drain = self._drain or answer.drain
+        if answer.fps_cap is not None:
+            self._take_cap()
         for state in answer.claims:
             self._claims.update(state.token, state.next, state.stop, state.live)
         self._look_up()
@@ -440,6 +447,27 @@ class Worker:
             self._line.send(msg.Claim(ahead=True))
         elif at < bench.ends_at():
             self._agenda.add(max(at, soonest), self._consider_ahead, stamp)
+
+    # --- its speed ---------------------------------------------------------------------------------------
+
+    def _take_cap(self) -> None:
+        cap = self.spec.fps if self.fps_cap is None else self.fps_cap
+        self._keep(0, min(cap / self.spec.fps, 1.0))
+
+    def _keep(self, which: int, share: float) -> None:
+        """From now on it has that share of its speed; the part in hand ends when it does now."""
+        self._shares[which] = share
+        self._bench.slow(self._agenda.now, self._shares[0] * self._shares[1])
+        if self.doing in IN_HAND and self._is_rendering:
+            self._stamp += 1
+            self._agenda.add(self._bench.ends_at(), self._rendered, self._stamp)
+            if self._ahead and self.doing is RENDERING:
+                self._consider_ahead(self._stamp)
+
+    @property
+    def _is_rendering(self) -> bool:
+        """The part in hand goes on at this moment."""
+        return not self.frozen
 
     # --- reporting ---------------------------------------------------------------------------------------
 

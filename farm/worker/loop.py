@@ -118,7 +118,7 @@ class WorkerLoop:
             blocks = BlockSender(spec, self._channel, self.orders, clock, log, self.faults)
         self._deliveries = Deliveries(self._channel, self.orders, spec.store_dir, log, self.faults, blocks)
         self._offers = Offers(spec, self._ask, self.orders, self._deliveries, log)
-        self._throttle = Throttle(spec.profile.fps_cap, clock, self._sleep)
+        self._throttle = Throttle(spec.profile.fps_cap, clock, self._sleep_paced)
         self._free_at: float | None = None  # when the last claim's work was scheduled to end; None: parked
         self._heartbeats: Heartbeats | None = None
         self._renderer: Renderer | None = None
@@ -367,10 +367,19 @@ class WorkerLoop:
         try:
             self._ask_ahead()
             self.faults.before_frame(self._sleep)
-            if self.aborted() or not self._throttle.wait(self.faults.speed):
-                raise PartAborted
+            while not self.aborted():
+                self._take_cap()
+                if self._throttle.wait(self.faults.speed):
+                    return
+            raise PartAborted
         except ChannelClosed as closed:
             raise PartAborted from closed
+
+    def _take_cap(self) -> None:
+        cap = self.orders.take_fps_cap()
+        if cap is not None:
+            self._log.line(f"throttled to {cap:g} fps" if cap else "throttled no more")
+            self._throttle.change(cap or None)
 
     def _ask_ahead(self) -> None:
         """Ask for the next claim when this one's end is about as far away as the overhead of a claim, so that
@@ -388,6 +397,12 @@ class WorkerLoop:
 
     def _sleep(self, seconds: float) -> bool:
         return self.orders.wait(self.aborted, self._clock.now() + seconds)
+
+    def _sleep_paced(self, seconds: float) -> bool:
+        """As ``_sleep``; another cap ends it as well, or a slow frame would have to be waited for."""
+        return self.orders.wait(
+            lambda: self.aborted() or self.orders.fps_cap is not None, self._clock.now() + seconds
+        )
 
 
 class _PartProgress:

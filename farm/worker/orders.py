@@ -91,6 +91,7 @@ class Orders:
         self.lease_seconds: float | None = None
         self.heartbeat_seconds: float | None = None
         self.claim_ahead = False  #: the relay lets workers ask ahead
+        self.fps_cap: float | None = None  #: a new one, not taken up yet; 0: without limit
         self.orphan_spools: tuple[Path, ...] = ()  #: handed on to this worker, and not looked through yet
         self.answers = 0  #: how many were heard; a sign of life
         self._clock = clock
@@ -115,6 +116,8 @@ class Orders:
                     self.hold = answer.hold
                     self.drain = self.drain or answer.drain
                     self.orphan_spools += tuple(map(Path, answer.orphan_spools))
+                    if answer.fps_cap is not None:
+                        self.fps_cap = answer.fps_cap
                     for state in answer.claims:
                         self._update(state.token, state.next, state.stop, state.live, state.reason)
                 case Delivered() | BlockStored():
@@ -206,6 +209,14 @@ class Orders:
         with self.changed:
             spools, self.orphan_spools = self.orphan_spools, ()
             return spools
+
+    def take_fps_cap(self) -> float | None:
+        """A new cap, once: frames per second, 0 without limit; None: there is none."""
+        if self.fps_cap is None:
+            return None
+        with self.changed:
+            cap, self.fps_cap = self.fps_cap, None
+            return cap
 
     def wait_for_news(self, grants: int) -> None:
         """Wait until there were more claims than ``grants``, or something else is to be done than to wait for

@@ -7,6 +7,7 @@ work before it was spread, so that n frames take n/fps seconds to within the las
 Decision: a worker that is late catches up, which keeps the mean right when the machine is briefly busy, but
 by SLACK_SECONDS of work at most. Later than that it was stopped, held, or is simply slower than its cap; then
 the schedule starts anew from now, since a sprint at full speed would make a worker look faster than it is.
+So it does when the cap is changed: what was waited for at the old one is over.
 """
 
 from __future__ import annotations
@@ -22,10 +23,14 @@ class Throttle:
     """``sleep(seconds)`` waits that long and returns False, or returns True at once when interrupted."""
 
     def __init__(self, fps: float | None, clock: Clock, sleep: Callable[[float], bool]) -> None:
-        self._frame_seconds = 0.0 if fps is None else 1.0 / fps
         self._clock = clock
         self._sleep = sleep
-        self._due = clock.now()
+        self.change(fps)
+
+    def change(self, fps: float | None) -> None:
+        """Another cap, from the next frame on. Call where ``wait`` is called."""
+        self._frame_seconds = 0.0 if fps is None else 1.0 / fps
+        self._due = self._clock.now()
         self._waited_at = self._due  # when the last wait was over
 
     @property

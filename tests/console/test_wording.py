@@ -21,6 +21,7 @@ SILENT = {
     ev.Gauges,
     ev.LoopMeasured,
     ev.WorkerPeaked,
+    ev.VitalsSampled,
 }
 OPTIONS = ev.RelayOptions()
 
@@ -53,6 +54,49 @@ LINES: list[tuple[ev.AnyEvent, str, str, str]] = [
         "killed by operator",
     ),
     (ev.OperatorActed(action="stall", worker="w3"), "w3", "operator", "stalled"),
+    (
+        ev.CommandRefused(command="KillWorker", reason="there is no worker w9", by="ada"),
+        "",
+        "warning",
+        "refused, asked by ada: there is no worker w9",
+    ),
+    (
+        ev.WorkerAdded(
+            worker="w5",
+            profile='{"name":"w5","fps_cap":12.0,"overhead_seconds":2.0,"memory_bytes":800000000,'
+            '"link":{"mib_per_second":2.0,"latency_seconds":0.05,"drop_rate":0.01}}',
+        ),
+        "w5",
+        "operator",
+        "added by operator: at most 12 fps, 2 s a claim, memory 800.0 MB at most, link 2 MiB/s, 0.05 s a "
+        "block, drops 1%",
+    ),
+    (ev.WorkerAdded(worker="w5", profile="damaged"), "w5", "operator", "added by operator"),
+    (
+        ev.WorkerThrottled(worker="w5", fps_cap=2.5, by="ada"),
+        "w5",
+        "operator",
+        "throttled by ada: at most 2.5 fps",
+    ),
+    (ev.WorkerThrottled(worker="w5"), "w5", "operator", "throttled by operator: no limit"),
+    (
+        ev.WorkerDismissed(worker="w5"),
+        "w5",
+        "operator",
+        "sent away by operator: it finishes its part, gives back the rest and leaves",
+    ),
+    (
+        ev.DuplicateWanted(chunk=12),
+        "",
+        "operator",
+        "a copy of c12 is wanted by operator: the next worker that asks gets it",
+    ),
+    (
+        ev.ClaimReleased(token="c12#1@e1", worker="w5"),
+        "w5",
+        "operator",
+        "c12#1@e1 is taken away by operator",
+    ),
     (
         ev.FaultInjected(kind="slow", worker="w3", seconds=30.0, amount=0.25, fault="slow w3 to 0.25 at 1"),
         "w3",

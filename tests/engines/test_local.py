@@ -63,6 +63,27 @@ def test_a_signal_to_the_group_does_not_end_workers(tmp_path):
     run(body())
 
 
+def test_a_worker_that_cannot_be_added_costs_the_others_nothing(tmp_path, monkeypatch):
+    import farm.engines.local as local
+
+    async def body() -> None:
+        engine, recorder = LocalEngine(SCRIPTED, preload=()), Recorder()
+        await engine.start([spec(tmp_path)], recorder)
+        with monkeypatch.context() as patched:
+            patched.setattr(local, "start_child", _too_many_files)
+            with pytest.raises(UsageError, match=r"worker w2 can't be started \(Too many open files\)"):
+                await engine.start([spec(tmp_path, "w2")], recorder)
+        engine.send("w1", b"still there?")
+        await until(lambda: b"still there?" in recorder.messages["w1"])
+        await engine.stop(5.0)
+
+    run(body())
+
+
+def _too_many_files(*args, **kwargs):
+    raise OSError(24, "Too many open files")
+
+
 def test_too_many_descriptors_is_a_clear_error_and_leaves_nothing(tmp_path, monkeypatch):
     import farm.engines.local as local
 

@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from farm import commands as cmd
 from farm import events as ev
 from farm import messages as msg
+from farm.frames import parse_token
 from farm.relay.books import Books
 from farm.relay.relay import Relay
 from farm.relay.turn import Outcome
@@ -119,6 +120,7 @@ class RelayMachine(RuleBasedStateMachine):
     def claim(self, worker: str, numbered: bool) -> None:
         holds = self.live(worker)
         had_open = self.relay.books.open.frames
+        wanted = list(self.relay.books.wanted)
         answer = self.send(worker, msg.Claim(seq=self.number() if numbered else None)).answer
         if holds:
             assert isinstance(answer, msg.Refused)
@@ -126,7 +128,8 @@ class RelayMachine(RuleBasedStateMachine):
             first, last = self.cuts.index(answer.start), self.cuts.index(answer.stop)
             assert first < last
             duplicate = not answer.token.split("@")[0].endswith("#1")
-            assert not (duplicate and had_open), "the tail acted while work was open"
+            asked_for = duplicate and parse_token(answer.token).chunk in wanted
+            assert asked_for or not (duplicate and had_open), "the tail acted while work was open"
 
     @rule(worker=worker_names, data=st.data())
     def deliver(self, worker: str, data: st.DataObject) -> None:
@@ -311,6 +314,34 @@ class RelayMachine(RuleBasedStateMachine):
         )
         self.note(self.relay.command(cmd.ChangeOptions(options=changed), self.now))
 
+    @rule(data=st.data(), act=st.sampled_from(["copy", "copy", "release token", "release chunk"]))
+    def act_on_a_claim(self, data: st.DataObject, act: str) -> None:
+        """An operator wants a copy of what is held, or takes it away; or of what is held no more."""
+        books = self.relay.books
+        token = data.draw(st.sampled_from([*books.leases, *self.old_tokens]))
+        chunk, live = token.partition("#")[0], token in books.leases
+        before = self.fingerprint()
+        if act == "copy":
+            holders = len(books.chunks[parse_token(token).chunk].claims) if live else 0
+            outcome = self.note(self.relay.command(cmd.DuplicateChunk(chunk=chunk), self.now))
+            assert holders == 1 or outcome.refusal
+        else:
+            claim = token if act == "release token" else chunk
+            tries = {part: list(workers) for part, workers in books.tries.items()}
+            outcome = self.note(self.relay.command(cmd.ReleaseClaim(claim=claim), self.now))
+            assert token not in books.leases and books.tries == tries, "it goes on, or a try was counted"
+            assert outcome.refusal is None or not live
+        if outcome.refusal is not None:
+            assert self.fingerprint() == before, "what was refused changed something"
+
+    @precondition(rarely)
+    @rule(worker=worker_names, fps=st.sampled_from([None, 0.5, 12.0]), leaves=st.booleans())
+    def act_on_a_worker(self, worker: str, fps: float | None, leaves: bool) -> None:
+        remove, throttle = cmd.RemoveWorker(worker=worker), cmd.ThrottleWorker(worker=worker, fps=fps)
+        outcome = self.note(self.relay.command(remove if leaves else throttle, self.now))
+        if leaves and outcome.refusal is None:
+            assert isinstance(self.send(worker, msg.Claim()).answer, msg.Finished | msg.Refused)
+
     @precondition(rarely)
     @rule()
     def restart(self) -> None:
@@ -378,6 +409,7 @@ def fingerprint(books: Books) -> tuple[Any, ...]:
             },
             list(books.parked),
             dict(books.tries),
+            (list(books.wanted), dict(books.taken_from), list(books.dismissed), dict(books.caps)),
             sorted(books.credits),
             (books.credited_frames, books.set_aside_frames, books.chunk_count, books.epoch),
             (books.paused_at, books.draining, books.finished, books.options),

@@ -94,7 +94,9 @@ def test_commands_that_do_not_apply_are_refused_with_the_reason() -> None:
     ]
     for command, reason in refused:
         run.command(command)
-        assert run.refusal == reason and not run.events
+        assert run.refusal == reason
+        name = type(command).__name__
+        assert run.events == (ev.CommandRefused(command=name, reason=reason, by=command.by),)
     run.command(cmd.Pause())
     run.command(cmd.Pause())
     assert run.refusal == "the job is paused already"

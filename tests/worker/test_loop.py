@@ -373,3 +373,13 @@ def test_a_parked_worker_whose_claim_is_taken_back_at_once_asks_again(tmp_path):
         r.peer.say(Finished(why="all frames are credited"), to=r.peer.expect(Claim))
         r.bye()
         assert r.renderers.rendered == []
+
+
+def test_a_new_cap_holds_at_once_even_in_the_middle_of_a_slow_frame(tmp_path):
+    """At one frame in twenty minutes nobody would wait for the end of the frame in hand."""
+    with rig(tmp_path, fps_cap=0.001) as r:
+        r.join()
+        r.grant(0, 10)
+        r.peer.say(Beat(fps_cap=0.0))
+        r.credit(0, 10)
+        assert "throttled no more" in r.log.by_token[T1]

@@ -106,6 +106,18 @@ def test_a_worker_slower_than_its_cap_never_waits_nor_saves_up(clock):
     assert clock.time - slow_end >= 10.0 - SLACK_SECONDS - 0.5
 
 
+def test_another_cap_counts_from_when_it_is_set(clock):
+    pace = throttle(0.1, clock)
+    clock.time += 3.0
+    pace.change(10.0)
+    for _ in range(5):
+        pace.wait()
+    assert clock.time == pytest.approx(103.5)
+    pace.change(None)
+    pace.wait()
+    assert clock.time == pytest.approx(103.5)
+
+
 def test_an_interrupted_wait_says_so(clock):
     pace = throttle(10.0, clock)
     clock.interrupt = True
