@@ -190,9 +190,11 @@ def _show(source: AttachedRun, showing: ShowOptions, found: FoundRun) -> int:
 
 
 def _open_console(source: AttachedRun, showing: ShowOptions, model: Model, signals: SignalBox) -> None:
-    from console.app import ConsoleApp
+    from console.attached import AttachedConsole
 
-    app = ConsoleApp(
+    if signals.first is not None:
+        return
+    app = AttachedConsole(
         source,
         refresh_hz=showing.refresh_hz,
         readonly=showing.readonly,

@@ -122,7 +122,7 @@ def status_of(
         workers=tuple(
             WorkerStatus(
                 name=worker.name,
-                state=worker.state,
+                state=worker.state if live or worker.is_gone else "gone",
                 claim=worker.claim.token if worker.claim is not None else None,
                 credited_frames=worker.credited_frames,
                 fps=worker.measured_fps,

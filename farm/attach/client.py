@@ -175,41 +175,51 @@ class AttachedRun:
     # --- the thread --------------------------------------------------------------------------------------
 
     def _connect(self) -> tuple[socket.socket, wire.Welcome]:
-        line = connect(self._path, CONNECT_SECONDS)
-        if line is None:
-            raise NotListening("nobody listens there")
+        """A line, and the welcome on it. A process that is just dying still takes lines and drops them, so a
+        dropped one is tried again. Raises as the class says."""
+        for _ in range(_TRIES):
+            line = connect(self._path, CONNECT_SECONDS)
+            if line is None:
+                raise NotListening("nobody listens there")
+            try:
+                return line, self._greet(line)
+            except BaseException as error:
+                line.close()
+                if not isinstance(error, ConnectionError):
+                    raise
+            time.sleep(_BREATH_SECONDS)
+        raise OutputError("the run drops every line to it")
+
+    def _greet(self, line: socket.socket) -> wire.Welcome:
+        """Raises ConnectionError when the line is dropped, UsageError, OutputError."""
+        hello = wire.Hello(
+            protocol=wire.PROTOCOL_VERSION,
+            build=wire.this_build(),
+            since=self._next,
+            readonly=self._readonly,
+        )
+        unframer = wire.Unframer(wire.FRAME_BYTES_MAX)
+        self._bodies.clear()
         try:
-            hello = wire.Hello(
-                protocol=wire.PROTOCOL_VERSION,
-                build=wire.this_build(),
-                since=self._next,
-                readonly=self._readonly,
-            )
             line.sendall(wire.frame(hello))
-            unframer = wire.Unframer(wire.FRAME_BYTES_MAX)
-            self._bodies.clear()
             while not self._bodies:
                 data = line.recv(_READ_BYTES)
                 if not data:
-                    raise OutputError("the run closed the line before it said a word")
+                    raise ConnectionResetError
                 self._bodies.extend(unframer.feed(data))
             said = wire.from_run(self._bodies.popleft())
+        except ConnectionError:
+            raise
         except TimeoutError as error:
-            line.close()
             raise OutputError("the run doesn't answer: its process is stopped, or very busy") from error
         except (OSError, ValueError, msgspec.DecodeError) as error:
-            line.close()
             raise OutputError(f"what listens at {self._path} can't be understood: {error}") from error
-        except BaseException:
-            line.close()
-            raise
         if not isinstance(said, wire.Welcome):
-            line.close()
             raise UsageError(said.reason if isinstance(said, wire.Refused) else "the run said no welcome")
         self._unframer = unframer
         self._clock_told(said.now)
         line.setblocking(False)
-        return line, said
+        return said
 
     def _main(self) -> None:
         try:
