@@ -7,6 +7,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 import msgspec
@@ -165,7 +166,7 @@ def status_text(status: RunStatus, model: Model, now: float, width: int) -> str:
         text.plural(status.failures, "failure"),
         f"{text.plural(status.losses, 'worker')} lost",
     )
-    lines.append(f"so far    {', '.join(counts)}")
+    lines += textwrap.wrap(f"so far    {', '.join(counts)}", max(width, 20), subsequent_indent=" " * 10)
     if status.workers:
         lines += ["", *_workers(status.workers, width)]
     return "\n".join(lines)

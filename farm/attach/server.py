@@ -233,14 +233,15 @@ class AttachServer:
         )
 
     async def _attend(self, client: _Client) -> None:
-        """Tell and listen until one of both ends."""
+        """Tell and listen until one of both ends, for whatever reason: that ends at most this client, and
+        asyncio prints nothing onto what may be a console's screen."""
         both = {asyncio.create_task(self._tell_all(client)), asyncio.create_task(self._obey(client))}
-        done, pending = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-        for task in pending:
-            task.cancel()
-        await asyncio.gather(*pending, return_exceptions=True)
-        for task in done:
-            task.result()
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in both:
+                task.cancel()
+            await asyncio.gather(*both, return_exceptions=True)
 
     async def _tell_all(self, client: _Client) -> None:
         """The log, the news, and the farewell."""
