@@ -105,12 +105,11 @@ def start_detached(arguments: Sequence[str]) -> int:
         try:
             said = line.read(_STARTED_BYTES_MAX)
             code = None if said else process.wait()
-        except BaseException:  # Ctrl-C: the other one says so
-            process.send_signal(signal.SIGINT)
+        except BaseException:  # Ctrl-C: one that has begun by now drains
+            process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_FAREWELL_SECONDS)
-            _hand_on(words)
-            sys.exit(ExitCode.INTERRUPTED)
+            raise
         _hand_on(words)
     if code is None:
         print(_told(msgspec.json.decode(said, type=Started)))
