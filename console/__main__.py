@@ -15,8 +15,9 @@ import sys
 _INTERRUPTED = 130
 
 
-def main() -> None:
-    """Entry point of the ``uneven`` command; exits with a ``farm.errors.ExitCode``."""
+def main(arguments: list[str] | None = None, report: int | None = None) -> None:
+    """Entry point of the ``uneven`` command; exits with a ``farm.errors.ExitCode``. ``report``: a handle on
+    which a detached run tells that it has begun."""
     _open_closed_streams()
     if "UNEVEN_CRASHTEST" in os.environ:
         from farm.crashtest.probe import install_if_asked
@@ -26,7 +27,7 @@ def main() -> None:
         signal.signal(signal.SIGINT, _leave)
     from console.cli import main as command
 
-    command()
+    command(arguments, report)
 
 
 def _leave(number: int, frame: object) -> None:

@@ -24,10 +24,12 @@ import msgspec
 import typer
 from typer.exceptions import TyperException
 
+from console import attach as attaching
 from console import lab
 from console import options as opt
 from console.clean import clean
 from console.crashtest import crashtest
+from console.detach import Invocation, Report, start_detached, ui_of_detached
 from console.report import records_of, report_text
 from console.run import carry_out, demo_request, print_plan, print_verified, verify_output
 from farm.errors import ExitCode, UnevenError, UsageError
@@ -47,23 +49,25 @@ app = typer.Typer(
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None, report: int | None = None) -> None:
     """The ``uneven`` command, once it is loaded (``console.__main__``); exits with an ``ExitCode``.
+    ``report``: a handle on which a detached run tells that it has begun.
 
     Until a run is shown, which has its own ways, Ctrl-C ends the command with a word; at the very end it is
     ignored, for there is nothing left to interrupt."""
     arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     _heed_interrupts()
     try:
-        _run(arguments)
+        _run(Invocation(arguments, None if report is None else Report(report)))
     finally:
         _ignore_interrupts()
 
 
-def _run(arguments: Sequence[str]) -> NoReturn:
+def _run(invocation: Invocation) -> NoReturn:
+    arguments = invocation.arguments
     try:
         opt.refuse_ffmpeg_spellings(arguments)
-        code = app(args=arguments, prog_name="uneven", standalone_mode=False)
+        code = app(args=arguments, prog_name="uneven", standalone_mode=False, obj=invocation)
         sys.exit(code if isinstance(code, int) else 0)
     except typer.Exit as ended:
         sys.exit(ended.exit_code)
@@ -157,6 +161,7 @@ def render(
     keep: opt.Keep = False,
     temp: opt.Temp = None,
     dry_run: opt.DryRun = False,
+    detach: opt.Detach = False,
     ui: opt.UiName = "auto",
     quiet: opt.Quiet = False,
     refresh: opt.Refresh = 10.0,
@@ -169,6 +174,10 @@ def render(
 
     A run that was stopped or killed goes on where it was when the same command is given again.
     """
+    if detach:
+        ui = ui_of_detached(ui)
+        if not dry_run and not _invocation(context).goes_alone:
+            return start_detached(_invocation(context).arguments)
     typed = opt.typed(context)
     plot = opt.scenario(scenario, typed)
     if plot is not None and source is None and input_option is None:
@@ -211,11 +220,12 @@ def render(
     if dry_run:
         print_plan(plan)
         return ExitCode.DONE
-    return carry_out(plan, showing, _run_id())
+    return carry_out(plan, showing, _run_id(), _invocation(context).report)
 
 
 @app.command()
 def resume(
+    context: typer.Context,
     run: Annotated[
         str, typer.Argument(metavar="RUN", help="An id, an output, a run folder, or 'last'.")
     ] = "last",
@@ -237,6 +247,7 @@ def resume(
     never_overwrite: opt.NeverOverwrite = False,
     decode: opt.Decode = False,
     keep: opt.Keep = False,
+    detach: opt.Detach = False,
     ui: opt.UiName = "auto",
     quiet: opt.Quiet = False,
     refresh: opt.Refresh = 10.0,
@@ -246,6 +257,10 @@ def resume(
     drain_timeout: opt.DrainTimeout = 30.0,
 ) -> int:
     """Go on with a run that was stopped or killed. What is finished is checked and kept."""
+    if detach:
+        ui = ui_of_detached(ui)
+        if not _invocation(context).goes_alone:
+            return start_detached(_invocation(context).arguments)
     folder = _find_run(run)
     request = request_of(folder)
     options = request.options
@@ -264,7 +279,7 @@ def resume(
         changes["fleet"] = opt.fleet(workers, fleet, overhead)
     showing = opt.show_options(ui, quiet, refresh, readonly, ascii_only, stay, drain_timeout)
     plan = make_plan(_replace(request, changes))
-    return carry_out(plan, showing, _run_id())
+    return carry_out(plan, showing, _run_id(), _invocation(context).report)
 
 
 @app.command()
@@ -317,6 +332,7 @@ def demo(
     tail: opt.Tail = opt.DEFAULT_TAIL,
     fault: opt.FaultLines = None,
     overwrite: opt.Overwrite = False,
+    detach: opt.Detach = False,
     ui: opt.UiName = "auto",
     quiet: opt.Quiet = False,
     refresh: opt.Refresh = 10.0,
@@ -329,6 +345,10 @@ def demo(
 
     Stall a worker (s) or kill one (x) and see what becomes of its claim.
     """
+    if detach:
+        ui = ui_of_detached(ui)
+        if not _invocation(context).goes_alone:
+            return start_detached(_invocation(context).arguments)
     typed = opt.typed(context)
     plot = opt.scenario(scenario, typed)
     options = opt.relay_options(schedule, tail, 6.0, 0.5, 60.0, None, 3)
@@ -340,13 +360,21 @@ def demo(
         request = _replace(request, {"faults": opt.faults(fault)})
         if plot is not None:
             request = opt.played(request, plot, typed)
-        return carry_out(make_plan(request), showing, _run_id())
+        return carry_out(make_plan(request), showing, _run_id(), _invocation(context).report)
 
 
 app.command()(lab.simulate)
 app.command()(lab.compare)
 app.command()(crashtest)
 app.command()(clean)
+app.command()(attaching.attach)
+app.command()(attaching.status)
+app.command()(attaching.stop)
+app.command()(attaching.runs)
+
+
+def _invocation(context: typer.Context) -> Invocation:
+    return context.obj if isinstance(context.obj, Invocation) else Invocation(())
 
 
 def _run_id() -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from signal import Signals
-from typing import Literal, Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from textual import constants
 from textual.app import App
@@ -54,6 +54,9 @@ class VirtualTime(Protocol):
 
 class ConsoleBase(App[Outcome], inherit_bindings=False):
     """One run, how it is drawn, and a word to the user."""
+
+    QUIT_LABEL: ClassVar[str] = "quit"  #: in the last row
+    OTHER_KEYS: ClassVar[dict[str, str]] = {}  #: keys that do something else here, for the help
 
     def __init__(self, source: Source, *, readonly: bool, ascii_only: bool) -> None:
         super().__init__(driver_class=None if constants.DRIVER else ConsoleDriver)

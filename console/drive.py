@@ -120,13 +120,13 @@ def show(live: LiveRun, options: ShowOptions, fleet: Sequence[WorkerProfile]) ->
         _open_console(live, options, model, signals)
         stop_key.install()
     closed_by_signal = options.ui == "tui" and signals.first is not None
-    reporter = _reporter(
+    reporter = make_reporter(
         options, after_console=options.ui == "tui", draining=closed_by_signal, told_from=live.history
     )
     _report(live, model, reporter, stopper)
     summary = summarize(model, fleet)
     if options.ui == "tui":
-        print(render_text(summary, _width() or 100), file=sys.stderr)
+        print(render_text(summary, terminal_width() or 100), file=sys.stderr)
     else:
         reporter.finish(summary)
     assert live.result is not None
@@ -177,7 +177,7 @@ def _report(live: LiveRun, model: Model, reporter: Reporter, stopper: _Stopper) 
         live.wait_news(_POLL_SECONDS)
 
 
-def _reporter(options: ShowOptions, *, after_console: bool, draining: bool, told_from: int) -> Reporter:
+def make_reporter(options: ShowOptions, *, after_console: bool, draining: bool, told_from: int) -> Reporter:
     if options.ui == "json":
         return JsonReporter(cast("Stream[bytes]", sys.stdout.buffer))
     if options.ui == "none":
@@ -186,7 +186,7 @@ def _reporter(options: ShowOptions, *, after_console: bool, draining: bool, told
     return PlainReporter(
         sys.stderr,
         clock=MonotonicClock(),
-        width=_width(),
+        width=terminal_width(),
         color=color,
         quiet=options.quiet or (after_console and not draining),
         told_from=told_from,
@@ -199,7 +199,7 @@ def _pace() -> dict[str, Any]:
     return {"every_seconds": 1.0} if sys.stderr.isatty() else {}
 
 
-def _width() -> int | None:
+def terminal_width() -> int | None:
     """The terminal's width; None when standard error is none. One that says 0 doesn't know (expect, CI)."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or 80

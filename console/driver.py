@@ -8,7 +8,8 @@ Rules of this file:
 - ``write`` never blocks and never raises; a terminal that is gone swallows everything;
 - a terminal that is too slow loses frames, not the run: when it has caught up, the whole screen is drawn
   again;
-- the end waits a moment for what restores the terminal, and no longer.
+- the end waits a moment for what restores the terminal, and no longer;
+- while the terminal is ours, a keeper (console.keeper) waits to give it back should we be killed.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections import deque
 
 from textual.drivers.linux_driver import LinuxDriver
 
+from console.keeper import Keeper
 from console.suspend import stop_here, workers_stopped
 
 #: Text that waits for a slow terminal; what comes beyond is dropped.
@@ -110,6 +112,7 @@ class ConsoleDriver(LinuxDriver):
     """Textual's driver with the writer above in place of its own, and with workers that stop with it."""
 
     _writer: TerminalWriter | None = None
+    _keeper: Keeper | None = None
     _stopping = False  #: by ourselves, so that going on is no surprise
     _back = False  #: the terminal is ours again, and empty
 
@@ -121,6 +124,14 @@ class ConsoleDriver(LinuxDriver):
     def _writer_thread(self, theirs: object) -> None:
         """The base class makes a writer of its own at every start; ours takes its place, theirs is unused."""
         self._writer = None if theirs is None or self._file is None else TerminalWriter(self._file.fileno())
+        if self._writer is not None:  # the next that happens is that the terminal is taken
+            self._keeper = self._keeper or Keeper()
+            self._keeper.taken(self.fileno)
+
+    def close(self) -> None:
+        super().close()
+        if self._keeper is not None:
+            self._keeper.given()
 
     def stop_application_mode(self) -> None:
         if self._writer is not None:

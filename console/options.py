@@ -144,6 +144,9 @@ Temp = Annotated[
     typer.Option("--temp", metavar="DIR", help="Put the run folder there, not beside the output."),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")]
+Detach = Annotated[
+    bool, typer.Option("--detach", help="Let it run on without this terminal; see attach, status and stop.")
+]
 UiName = Annotated[str, typer.Option("--ui", help="auto, tui, plain, json or none (also UNEVEN_UI).")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Plain mode: warnings only.")]
 Refresh = Annotated[float, typer.Option("--refresh", metavar="HZ", help="How often the console repaints.")]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from console import text
+from console.detach import Report
 from console.drive import ShowOptions, show
 from console.report import records_of
 from console.stories import story_lines
@@ -23,15 +25,20 @@ from farm.fleet import WorkerProfile
 from farm.folder import JOURNAL_NAME
 from farm.journal import RunCatalogue, read_recording
 from farm.paths import check_free, printable
-from farm.plan import JobRequest, Plan, open_run
+from farm.plan import JobRequest, OpenedRun, Plan, open_run
 from farm.scratch import scratch_folder
 from farm.settings import CONTAINERS, GridSettings, JobSettings, VideoSettings
 from farm.source import save_index
 from farm.stories import set_aside_stories
 
+if TYPE_CHECKING:  # what runs a job is loaded when there is one
+    from farm.attach.server import AttachServer
+    from farm.live import LiveRun
 
-def carry_out(plan: Plan, showing: ShowOptions, run_id: str) -> int:
-    """Run a planned job, show it, say how it ended; returns the exit code."""
+
+def carry_out(plan: Plan, showing: ShowOptions, run_id: str, report: Report | None = None) -> int:
+    """Run a planned job, show it, say how it ended; returns the exit code. ``report``: of a detached run,
+    told once nothing more can be refused."""
     prepare()
     from farm.live import LiveRun
 
@@ -49,7 +56,16 @@ def carry_out(plan: Plan, showing: ShowOptions, run_id: str) -> int:
     except OutputError as error:
         _say(f"uneven: {error}; the run goes on, and 'last' won't find it")
     live = LiveRun(opened, run_id=run_id, engine=LocalEngine, wall_time=lambda: datetime.now(UTC).isoformat())
-    result, summary = show(live, showing, request.fleet)
+    run_id = opened.run_id or run_id
+    server = serve(live, opened, run_id)
+    try:
+        if report is not None:
+            report.started(run_id, opened.folder.logs)
+        result, summary = show(live, showing, request.fleet)
+        with suppress(OutputError):
+            catalogue.note_end(run_id, result.exit_code, result.message or "done and verified")
+    finally:
+        server.close()
     if result.exit_code is ExitCode.BUG:
         _say("uneven: this is a bug of uneven; what follows helps to mend it:")
         _say(result.message)
@@ -64,6 +80,28 @@ def carry_out(plan: Plan, showing: ShowOptions, run_id: str) -> int:
             retry = " --retry-failed" if summary.set_aside_frames else ""
             _say(f"Go on with: uneven resume {shlex.quote(str(plan.folder_path))}{retry}")
     return result.exit_code
+
+
+def serve(live: LiveRun, opened: OpenedRun, run_id: str) -> AttachServer:
+    """Have the run listen to other terminals. Where it can't it goes on all the same, and says so."""
+    from farm.attach.address import socket_path
+    from farm.attach.server import About, AttachServer
+
+    path = opened.folder.path
+    about = About(
+        run_id=run_id,
+        output=str(opened.plan.request.output.absolute()),
+        folder=str(path.absolute()),
+        pid=os.getpid(),
+        history=opened.history,
+    )
+    server = AttachServer(about, now=live.now, send=live.send)
+    try:
+        server.start(socket_path(path))
+        live.witness = server
+    except OutputError as error:
+        _say(f"uneven: {error}; the run goes on, and can't be attached to")
+    return server
 
 
 def _tell_set_aside(path: Path) -> None:

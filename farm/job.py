@@ -84,14 +84,17 @@ class Job:
         publish: Publish,
         wall_time: Callable[[], str],
         backlog: Callable[[], int] = lambda: 0,
+        on_journal: Callable[[JournalWriter], None] = lambda journal: None,
     ) -> None:
-        """``backlog``: how many records were published and not taken yet."""
+        """``backlog``: how many records were published and not taken yet. ``on_journal`` is told of the
+        journal as soon as all of it can be read."""
         self._run = run
         self._plan = run.plan
         self._request = run.plan.request
         self._engine = engine
         self._publish = publish
         self._backlog = backlog
+        self._on_journal = on_journal
         self._wall_time = WallClock(wall_time)
         self._new_run_id = run_id
         self._faults = run.plan.request.faults
@@ -112,6 +115,7 @@ class Job:
         if self._run.history:
             await publish_history(self._run.journal, self._publish, self._backlog)
         self._journal = JournalWriter(self._run.journal)
+        self._on_journal(self._journal)
         self._log = EventLog(self._journal, self._run.history, self._publish)
         watching = asyncio.create_task(self._loop_watch.run())
         try:

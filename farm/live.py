@@ -8,6 +8,7 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from farm.clock import Clock
 from farm.commands import AnyCommand
@@ -15,8 +16,19 @@ from farm.engines.base import Engine
 from farm.errors import ExitCode
 from farm.events import Record
 from farm.job import Job, JobResult
+from farm.journal import JournalWriter
 from farm.plan import OpenedRun
 from farm.view import World
+
+
+class Witness(Protocol):
+    """Who is told of the run besides its owner, in the farm's thread; never blocks (farm.attach.server)."""
+
+    def publish(self, records: Sequence[Record]) -> None: ...
+
+    def opened(self, journal: JournalWriter) -> None: ...
+
+    def ended(self, exit_code: int, message: str) -> None: ...
 
 
 class LiveRun:
@@ -42,6 +54,7 @@ class LiveRun:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._job: Job | None = None
         self._thread = threading.Thread(target=self._main, name="farm", daemon=True)
+        self.witness: Witness | None = None  #: to be set before the start
 
     def start(self) -> None:
         self._thread.start()
@@ -103,6 +116,8 @@ class LiveRun:
         except BaseException:
             self._result = JobResult(exit_code=ExitCode.BUG, message=traceback.format_exc())
         finally:
+            if self.witness is not None and self._result is not None:
+                self.witness.ended(self._result.exit_code, self._result.message)
             self._done.set()
             self._started.set()
             self._news.set()
@@ -116,6 +131,7 @@ class LiveRun:
             publish=self._publish,
             wall_time=self._wall_time,
             backlog=lambda: len(self._records),
+            on_journal=self._opened,
         )
         self._started.set()
         return await self._job.run()
@@ -123,3 +139,9 @@ class LiveRun:
     def _publish(self, records: Sequence[Record]) -> None:
         self._records.extend(records)
         self._news.set()
+        if self.witness is not None:
+            self.witness.publish(records)
+
+    def _opened(self, journal: JournalWriter) -> None:
+        if self.witness is not None:
+            self.witness.opened(journal)

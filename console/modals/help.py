@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -43,7 +44,8 @@ _SIGNS: tuple[tuple[Mark, Role, str], ...] = (
 
 
 class Help(Dialog):
-    """``own``: keys of the screen it was asked on; ``screens``: key and name of each screen."""
+    """``own``: keys of the screen it was asked on; ``screens``: key and name of each screen; ``others``: keys
+    that do something else here than in most consoles."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,q,enter,space", "dismiss", "close"),
@@ -59,11 +61,12 @@ class Help(Dialog):
         *,
         readonly: bool,
         virtual: bool = False,
+        others: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         super().__init__(look, "keys and signs", "j/k scroll  esc close")
         self._readonly = readonly
         clock = _VIRTUAL_KEYS if virtual else ()
-        shared = [*(key for key in _KEYS if key[0] not in dict(clock)), *clock]
+        shared = [(k, others.get(k, words)) for k, words in _KEYS if k not in dict(clock)] + [*clock]
         if len(screens) > 1:
             keys, names = (" ".join(column) for column in zip(*screens, strict=True))
             shared.insert(4, (keys, "screens: " + names.replace(" ", ", ")))

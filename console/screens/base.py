@@ -159,7 +159,7 @@ class RunScreen(Screen[None], inherit_bindings=False):
         search = (Key("/", "filter", "filter"),) if self.CAN_FILTER else ()
         own = self.own_keys()
         return (
-            Key("q", "quit", "app.ask_quit"),
+            Key("q", app.QUIT_LABEL, "app.ask_quit"),
             Key("?", "help", "app.help"),
             *back,
             Key("space", "resume" if app.standing else "pause", "app.pause", app.can_control),

@@ -166,6 +166,25 @@ class Journal:
         if expected != self._last_seq + 1:
             raise _damaged(self.path, f"it ends after {expected} of {self._last_seq + 1} records")
 
+    def bodies(self, first: int, records_max: int, bytes_max: int) -> list[bytes]:
+        """The records from number ``first`` on, encoded as they are here: ``records_max`` of them at most,
+        and no more once they have ``bytes_max`` bytes together. Raises JournalDamaged for one that is not as
+        it was written."""
+        found: list[bytes] = []
+        size = 0
+        with _explained(self.path):
+            rows = self._connection.execute(
+                "SELECT seq, body, crc FROM records WHERE seq >= ? ORDER BY seq LIMIT ?", (first, records_max)
+            )
+            for seq, body, crc in rows:
+                if size >= bytes_max:
+                    break
+                if not isinstance(body, bytes) or zlib.crc32(body) != crc:
+                    raise _damaged(self.path, f"record {seq} does not match its checksum")
+                found.append(body)
+                size += len(body)
+        return found
+
     def close(self) -> None:
         """Fold the write-ahead log into the file and let go of it. Closing twice is fine."""
         self._connection.close()

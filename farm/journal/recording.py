@@ -164,6 +164,12 @@ class RunCatalogue:
         self._write(entry)
         return msgspec.structs.replace(entry, recording=str(path))
 
+    def note_end(self, run_id: str, exit_code: int, outcome: str) -> None:
+        """Note how a run ended; one that isn't known stays so. Raises OutputError."""
+        entry = self._read(self._entry_path(run_id))
+        if entry is not None:
+            self._write(msgspec.structs.replace(entry, exit_code=exit_code, outcome=outcome))
+
     def entries(self) -> list[RunEntry]:
         """All runs, the one started or saved last first."""
         found = []

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from farm.errors import OutputError
-from farm.events import Record
+from farm.events import Record, decode_record
 from farm.journal import Journal, JournalWriter
 from tests.journal.helpers import credited, credits
 
@@ -230,3 +230,65 @@ def test_a_loop_that_is_gone_does_not_stop_the_commit(tmp_path: Path) -> None:
     assert read(path) == [credited(0)]
     with pytest.raises(sqlite3.ProgrammingError):
         journal.append([credited(1)])
+
+
+# --- reading what is written -----------------------------------------------------------------------------
+
+
+def test_what_is_on_disk_can_be_read_meanwhile_from_any_thread_in_bounded_pieces(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path / "journal.db")
+
+    async def work() -> None:
+        writer = JournalWriter(journal)
+        await writer.append(credits(0, 100))
+        asked = [writer.read(first, 30, 1 << 20) for first in (0, 30, 60, 90, 100)]
+        await writer.append(credits(100, 1))
+        pieces = [await asyncio.to_thread(answer.result, 10) for answer in asked]
+        assert [len(piece) for piece in pieces[:3]] == [30, 30, 30] and len(pieces[3]) in (10, 11)
+        assert [decode_record(body) for piece in pieces[:3] for body in piece] == credits(0, 90)
+        small = await asyncio.wrap_future(writer.read(0, 30, 1))
+        assert len(small) == 1  # one at least, however large
+        await writer.close()
+
+    in_a_farm_thread(work())
+
+
+def test_questions_never_hold_up_more_than_one_commit_each(tmp_path: Path) -> None:
+    """Between two batches one question is answered, however many there are."""
+    journal = Journal.create(tmp_path / "journal.db")
+    asked: list[int] = []
+    bodies = journal.bodies
+
+    def counted(*arguments: int) -> list[bytes]:
+        asked.append(journal.last_seq)
+        return bodies(*arguments)
+
+    journal.bodies = counted  # type: ignore[method-assign]
+
+    async def work() -> None:
+        writer = JournalWriter(journal)
+        await writer.append(credits(0, 1))
+        answers = [writer.read(0, 500, 1 << 20) for _ in range(50)]
+        await writer.append(credits(1, 1))
+        assert sum(seq == 0 for seq in asked) <= 50 - len([a for a in answers if not a.done()])
+        for answer in answers:
+            await asyncio.wrap_future(answer)
+        await writer.close()
+
+    in_a_farm_thread(work())
+    assert len(asked) == 50
+
+
+def test_nobody_waits_for_an_answer_of_a_closed_journal(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path / "journal.db")
+
+    async def work() -> None:
+        writer = JournalWriter(journal)
+        await writer.append(credits(0, 1))
+        before = [writer.read(0, 1, 1) for _ in range(20)]
+        await writer.close()
+        after = writer.read(0, 1, 1)
+        assert after.cancelled()
+        assert all(answer.done() for answer in before)
+
+    in_a_farm_thread(work())
