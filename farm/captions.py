@@ -22,7 +22,7 @@ from farm import events as ev
 from farm.faults import AfterParts, AtClaim, AtShare, AtTime
 from farm.moments import Kind, Moment, moment_of
 
-TEXT_MAX: Final = 240
+TEXT_MAX: Final = 200
 CAPTIONS_MAX: Final = 200
 DEFAULT_SECONDS: Final = 6.0
 
