@@ -8,14 +8,12 @@ Rules of this file:
 
 from __future__ import annotations
 
-import secrets
 import shutil
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NoReturn
@@ -28,8 +26,10 @@ from console import lab
 from console import options as opt
 from console.clean import clean
 from console.crashtest import crashtest
+from console.demo import demo
+from console.replay import replay
 from console.report import records_of, report_text
-from console.run import carry_out, demo_request, print_plan, print_verified, verify_output
+from console.run import carry_out, new_run_id, print_plan, print_verified, verify_output
 from farm.errors import ExitCode, UnevenError, UsageError
 from farm.folder import holds_run
 from farm.journal import RunCatalogue
@@ -157,6 +157,8 @@ def render(
     keep: opt.Keep = False,
     temp: opt.Temp = None,
     dry_run: opt.DryRun = False,
+    pause_on: opt.PauseOn = None,
+    no_captions: opt.NoCaptions = False,
     ui: opt.UiName = "auto",
     quiet: opt.Quiet = False,
     refresh: opt.Refresh = 10.0,
@@ -207,11 +209,13 @@ def render(
     if plot is not None:
         request = opt.played(request, plot, typed)
     showing = opt.show_options(ui, quiet, refresh, readonly, ascii_only, stay, drain_timeout)
+    captions = plot.captions if plot is not None and not no_captions else ()
+    showing = opt.presented(showing, pause_on, captions)
     plan = make_plan(request)
     if dry_run:
         print_plan(plan)
         return ExitCode.DONE
-    return carry_out(plan, showing, _run_id())
+    return carry_out(plan, showing, new_run_id())
 
 
 @app.command()
@@ -264,7 +268,7 @@ def resume(
         changes["fleet"] = opt.fleet(workers, fleet, overhead)
     showing = opt.show_options(ui, quiet, refresh, readonly, ascii_only, stay, drain_timeout)
     plan = make_plan(_replace(request, changes))
-    return carry_out(plan, showing, _run_id())
+    return carry_out(plan, showing, new_run_id())
 
 
 @app.command()
@@ -301,56 +305,12 @@ def report(
     return ExitCode.DONE
 
 
-@app.command()
-def demo(
-    context: typer.Context,
-    scenario: Annotated[
-        str | None, typer.Argument(metavar="[SCENARIO]", help="A scenario file to show instead.")
-    ] = None,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where the demo's result goes.")] = Path(
-        "demo.mp4"
-    ),
-    fleet: opt.Fleet = "30,30,12,2",
-    frames: Annotated[int, typer.Option("--frames", help="Length of the demo's clip.", min=60)] = 1200,
-    overhead: opt.Overhead = 0.5,
-    schedule: opt.Schedule = opt.DEFAULT_SCHEDULE,
-    tail: opt.Tail = opt.DEFAULT_TAIL,
-    fault: opt.FaultLines = None,
-    overwrite: opt.Overwrite = False,
-    ui: opt.UiName = "auto",
-    quiet: opt.Quiet = False,
-    refresh: opt.Refresh = 10.0,
-    readonly: opt.Readonly = False,
-    ascii_only: opt.Ascii = False,
-    stay: opt.Stay = False,
-    drain_timeout: opt.DrainTimeout = 30.0,
-) -> int:
-    """See it work: make a clip with numbered frames and render it on workers of 30, 30, 12 and 2 fps.
-
-    Stall a worker (s) or kill one (x) and see what becomes of its claim.
-    """
-    typed = opt.typed(context)
-    plot = opt.scenario(scenario, typed)
-    options = opt.relay_options(schedule, tail, 6.0, 0.5, 60.0, None, 3)
-    showing = opt.show_options(ui, quiet, refresh, readonly, ascii_only, stay, drain_timeout)
-    workers = opt.fleet(None, fleet, overhead)
-    if plot is not None and plot.job.frames is not None and "frames" not in typed:
-        frames = plot.job.frames
-    with demo_request(output, workers, frames, options, overwrite) as request:
-        request = _replace(request, {"faults": opt.faults(fault)})
-        if plot is not None:
-            request = opt.played(request, plot, typed)
-        return carry_out(make_plan(request), showing, _run_id())
-
-
+app.command()(demo)
+app.command()(replay)
 app.command()(lab.simulate)
 app.command()(lab.compare)
 app.command()(crashtest)
 app.command()(clean)
-
-
-def _run_id() -> str:
-    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
 def _find_run(name: str) -> Path:

@@ -52,6 +52,11 @@ class Rewinder:
             self._model.fold(record)
         self.folded = position
 
+    def restart(self) -> None:
+        """The log has begun anew."""
+        self.back_to(0, ())
+        del self._keyframes[1:]
+
     def _keep(self) -> None:
         self._keyframes.append((self.folded, pickle.dumps(self._model, pickle.HIGHEST_PROTOCOL)))
         if len(self._keyframes) > KEYFRAMES_MAX:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shlex
 import sys
 from collections.abc import Iterator
@@ -28,6 +29,10 @@ from farm.scratch import scratch_folder
 from farm.settings import CONTAINERS, GridSettings, JobSettings, VideoSettings
 from farm.source import save_index
 from farm.stories import set_aside_stories
+
+
+def new_run_id() -> str:
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
 def carry_out(plan: Plan, showing: ShowOptions, run_id: str) -> int:

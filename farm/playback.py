@@ -108,9 +108,9 @@ class Present(Protocol):
 class Playback:
     """A source that plays ``log``, from its beginning, at ``rate`` seconds of the run a second.
 
-    ``present``: where the log grows from, for a simulation; ``again`` makes another one. ``pause_on``: kinds of
-    moments at which it halts. All methods may be called from any thread. Raises UsageError for a rate that is
-    not above 0.
+    ``present``: where the log grows from, for a simulation; ``again`` makes another one. ``pause_on``: kinds
+    of moments at which it halts. All methods may be called from any thread. Raises UsageError for a rate that
+    is not above 0.
     """
 
     def __init__(
@@ -299,6 +299,10 @@ class Playback:
         """Back to the beginning, and halt. False: it was not kept."""
         with self._lock:
             return self._go_back(0, at=self.span[0])
+
+    @property
+    def can_restart(self) -> bool:
+        return self._present is None or self._again is not None
 
     def restart(self) -> bool:
         """From the beginning: a recording is played again, a simulation run again, without what was done to

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from textwrap import wrap
 
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 from textual.strip import Strip
 
 from console.theme import Look, Mark
@@ -56,12 +55,25 @@ class CaptionBar(LineWidget):
 def caption_rows(text: str, width: int, height: int, look: Look) -> tuple[CaptionRow, ...]:
     most = LINES_MAX if width >= WIDE else max(min(6, height // 3), 1)
     room = max(width - 4, 1)
-    lines = wrap(text, room) or [""]
+    lines = wrap(text, room)
     if len(lines) > most:
         lines = [*lines[: most - 1], clip(" ".join(lines[most - 1 :]), room, look.ellipsis)]
     rows = [CaptionRow(line) for line in lines]
     rows[-1] = CaptionRow(lines[-1], _HINT)
     return tuple(rows)
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Lines of whole words of at most ``width`` cells; a word that is wider is cut."""
+    lines = [""]
+    for word in text.split():
+        for piece in chop_cells(word, width) if cell_len(word) > width else [word]:
+            longer = f"{lines[-1]} {piece}".lstrip()
+            if cell_len(longer) <= width:
+                lines[-1] = longer
+            else:
+                lines.append(piece)
+    return lines
 
 
 def draw_caption(row: CaptionRow, width: int, look: Look) -> Strip:

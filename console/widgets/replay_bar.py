@@ -23,17 +23,21 @@ _MARKED: tuple[tuple[Mark, tuple[Kind, ...]], ...] = (
 )
 
 
+#: Places along the bar and what is marked there, ascending.
+Ticks = tuple[tuple[int, Mark], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class ReplayRow:
-    """``position``: share of the recording's time that is played, 0 to 1. ``ticks``: places and what is marked
-    there, ascending. ``remarks``: the same thing said at falling length."""
+    """``position``: share of the recording's time that is played, 0 to 1. ``remarks``: the same thing said at
+    falling length."""
 
     position: float
-    ticks: tuple[tuple[int, Mark], ...]
+    ticks: Ticks
     remarks: tuple[str, ...]
 
 
-def ticks_of(log: Log) -> tuple[tuple[int, Mark], ...]:
+def ticks_of(log: Log) -> Ticks:
     """Where in the log's time something is marked."""
     begins, ends = log.times[0] if log.times else 0.0, log.ends_at
     found: dict[int, Mark] = {}
@@ -45,9 +49,7 @@ def ticks_of(log: Log) -> tuple[tuple[int, Mark], ...]:
     return tuple(sorted(found.items()))
 
 
-def replay_row(
-    log: Log, position: int, now: float, ticks: tuple[tuple[int, Mark], ...], looking_for: str
-) -> ReplayRow:
+def replay_row(log: Log, position: int, now: float, ticks: Ticks, looking_for: str) -> ReplayRow:
     """``looking_for``: what the keys n and N jump to."""
     begins, ends = log.times[0] if log.times else 0.0, log.ends_at
     played = 1.0 if position >= len(log) else (now - begins) / (ends - begins) if ends > begins else 0.0
