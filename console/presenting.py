@@ -66,6 +66,7 @@ class Presenting(ConsoleBase):
     _starts = 1
     _looking_for = 0
     _halted_at: Record | None = None  #: the moment that was said last
+    _jumped = False  #: elsewhere than where it was played to
     _pausing = False  #: a live job was asked to pause, and has not gone on since
     _ended_at: float | None = None  #: real time
     _ticks: tuple[int, Ticks] | None = None  #: of a log of so many records
@@ -119,13 +120,15 @@ class Presenting(ConsoleBase):
             rewinder.restart()
         elif playback.position < rewinder.folded:
             rewinder.back_to(playback.position, playback.log.records)
-            if self.reel is not None:
-                self.reel.rewind(playback.now())
         records = playback.take()
         fresh = rewinder.folded + len(records) - self._seen
         rewinder.fold(records)
         if fresh > 0:
             self._see(records[-fresh:])
+        if self._jumped and playback.settled:
+            self._jumped = False
+            if self.reel is not None:
+                self.reel.jump(self.now())
         self._say_stop(playback)
         return records
 
@@ -168,7 +171,8 @@ class Presenting(ConsoleBase):
     def _words(record: Record) -> str:
         line = describe(record.at, record.event)
         if line is None:
-            return str(record.event.__struct_config__.tag).replace("_", " ")
+            worker = getattr(record.event, "worker", "") or ""
+            return f"{worker} {record.event.__struct_config__.tag}".replace("_", " ").strip()
         return f"{line.worker} {line.text}".strip().rstrip(".")
 
     # --- captions ----------------------------------------------------------------------------------------
@@ -230,10 +234,7 @@ class Presenting(ConsoleBase):
         playback = self.playback
         assert playback is not None
         position = playback.position
-        if not position:
-            self.say("At the beginning: nothing has happened yet.", seconds=None)
-            return
-        last = self._words(playback.log.records[position - 1]) if position <= len(playback.log) else ""
+        last = self._words(playback.log.records[position - 1]) if 0 < position <= len(playback.log) else ""
         self.say(f"{self.now():.2f} s, event {position:,} of {playback.total:,}: {last}.", seconds=None)
 
     def action_step_back(self) -> None:
@@ -241,10 +242,11 @@ class Presenting(ConsoleBase):
         if playback is None:
             return
         if playback.step_back():
+            self._jumped = True
             self.tick()
             self.say_where()
         else:
-            self.say(_NOT_KEPT if playback.position else "This is the beginning.", alert=True)
+            self.say("This is the beginning." if playback.position <= 1 else _NOT_KEPT, alert=True)
 
     def action_scrub(self, steps: int) -> None:
         playback = self.playback
@@ -266,6 +268,7 @@ class Presenting(ConsoleBase):
         self.action_seek_end(1)
 
     def _went(self, possible: bool) -> None:
+        self._jumped = True
         self.tick()
         if not possible:
             self.say(_NOT_KEPT, alert=True)
@@ -278,6 +281,7 @@ class Presenting(ConsoleBase):
             return
         name, kinds = LOOKED_FOR[self._looking_for]
         self._halted_at = None
+        self._jumped = True
         found = playback.next_moment(kinds) if steps > 0 else playback.last_moment(kinds)
         self.tick()
         if found:

@@ -2,8 +2,9 @@
 
 Theory of operation. A ``Reel`` is told the run's events and remembers which captions have come due, and when.
 What is shown at a moment follows from that alone: captions are shown in the order in which they came due, one
-at a time, each for its seconds; one that came due meanwhile waits, and one that is skipped ends at once. So a
-recording that is played to a point shows there what the run showed.
+at a time, each for its seconds; one that came due meanwhile waits, unless it would come too late to be about
+what is seen, and one that is skipped ends at once. So a recording that is played to a point shows there what
+the run showed; whoever jumps to a point sees what came due there last (``jump``).
 
 Rules of this file:
 - pure: no clock; run time (lease seconds) comes with each call;
@@ -25,6 +26,8 @@ from farm.moments import Kind, Moment, moment_of
 TEXT_MAX: Final = 200
 CAPTIONS_MAX: Final = 200
 DEFAULT_SECONDS: Final = 6.0
+#: A caption that would have to wait longer, in seconds of the reader, is left out.
+WAIT_SECONDS_MAX: Final = 5.0
 
 
 class AtMoment(msgspec.Struct, frozen=True, tag="moment"):
@@ -95,12 +98,16 @@ class Reel:
     def shown(self, now: float, rate: float = 1.0) -> Shown | None:
         """What is to be read at ``now``, where run time passes ``rate`` times as fast as real time."""
         self._pass(now)
-        free_from = 0.0
+        free_from, pace = 0.0, max(rate, 1.0)
         for due in self._due:
             begins = max(due.due_at, free_from)
+            if due.due_at > now:
+                return None
+            if begins > due.due_at + WAIT_SECONDS_MAX * pace:
+                continue
             if begins > now:
                 return None
-            free_from = begins + due.caption.seconds * max(rate, 1.0)
+            free_from = begins + due.caption.seconds * pace
             skipped_at = self._skipped.get(due.number)
             if skipped_at is not None:
                 free_from = min(free_from, max(skipped_at, due.due_at))
@@ -115,9 +122,12 @@ class Reel:
             self._skipped[shown.number] = now
         return shown is not None
 
-    def rewind(self, now: float) -> None:
-        """Reading goes on from ``now``, which lies back; what was seen of the log needn't be told again."""
-        self._skipped = {number: at for number, at in self._skipped.items() if at <= now}
+    def jump(self, now: float) -> None:
+        """Reading goes on at ``now``, forwards or back: of what came due by then, only the last may still be
+        read. What was seen of the log needn't be told again."""
+        self._pass(now)
+        due = [due for due in self._due if due.due_at <= now]
+        self._skipped = {passed.number: passed.due_at for passed in due[:-1]}
 
     def take_due(self, now: float) -> list[Shown]:
         """Those that came due since the last call, in order; for output that can't take anything back."""

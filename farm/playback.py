@@ -129,7 +129,8 @@ class Playback:
         self.stopped_by: Record | None = None  #: the moment at which it halted, until it goes on
         self._pause_on = frozenset(pause_on)
         self._clock = VirtualClock(real, rate)
-        self._clock.set(log.times[0] if log.times else 0.0)
+        self._clock.set(log.times[0] if log.times else 0.0, halted=True)
+        self._idle = True  # until somebody takes: the time before is nobody's
         self._position = 0
         self.starts = 1  #: of the simulation; each has a log of its own
         self._target: int | None = None  # to be shown up to there, wherever the clock is
@@ -164,6 +165,9 @@ class Playback:
     def take(self) -> Sequence[Record]:
         """What is to be shown next. After a way back: from where it led to."""
         with self._lock:
+            if self._idle:
+                self._idle = False
+                self._clock.set(self._clock.now(), halted=False)
             present = self._shows_present
             if present is not None and self._target is None:
                 return self._take_present(present)
@@ -254,6 +258,11 @@ class Playback:
         return self._position if self._cut else len(self.log)
 
     @property
+    def settled(self) -> bool:
+        """Whether ``take`` has handed out all that a way forward led past."""
+        return self._target is None
+
+    @property
     def in_past(self) -> bool:
         """Whether there is a present that is not shown."""
         return self._present is not None and self._shows_present is None
@@ -276,7 +285,7 @@ class Playback:
     def step_back(self) -> bool:
         """Halt, and show one event less. False: there is none, or it was not kept."""
         with self._lock:
-            return self._go_back(self._position - 1)
+            return self._position > 1 and self._go_back(self._position - 1)
 
     def seek(self, seconds: float) -> bool:
         """Go to a time of the run, and on from there unless it is halted. False: what lies there was not
@@ -285,7 +294,7 @@ class Playback:
             present, first = self._shows_present, self.span[0]
             seconds = max(seconds, first)
             position = self.log.at(seconds)
-            if seconds < self.now():
+            if seconds < self.now() and position <= self._position:
                 if present is not None:
                     position = min(position, len(self.log) - 1)
                 return self._go_back(position, at=seconds, halted=self.halted)
@@ -296,9 +305,9 @@ class Playback:
             return True
 
     def to_start(self) -> bool:
-        """Back to the beginning, and halt. False: it was not kept."""
+        """Back to the first event, and halt. False: it was not kept."""
         with self._lock:
-            return self._go_back(0, at=self.span[0])
+            return self._go_back(min(1, self._position), at=self.span[0])
 
     @property
     def can_restart(self) -> bool:
