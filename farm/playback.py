@@ -366,7 +366,8 @@ class Playback:
     def _leap(self, position: int, *, at: float | None = None, halted: bool = True) -> None:
         """Forward within the log; ``take`` hands out what lies in between, without a halt on the way."""
         self.stopped_by = None
-        self._target = position = min(position, len(self.log))
+        position = min(position, len(self.log))
+        self._target = position if position > self._position else None
         self._clock.set(self._time_of(position) if at is None else min(at, self.log.ends_at), halted=halted)
 
     def _go_back(self, position: int, *, at: float | None = None, halted: bool = True) -> bool:
