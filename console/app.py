@@ -26,6 +26,7 @@ from console.consolebase import Outcome, VirtualTime
 from console.driver import ConsoleDriver
 from console.keycommands import KeyCommands
 from console.leaving import Leaving
+from console.modals.chunk import ChunkDetail
 from console.modals.dialog import Dialog
 from console.modals.help import Help
 from console.modals.worker import WorkerDetail
@@ -33,6 +34,7 @@ from console.operating import RATE_MAX, RATE_MIN, Operating
 from console.presentation import Presentation
 from console.presenting import Presenting
 from console.screens.base import RunScreen
+from console.screens.chunks import ChunksScreen
 from console.screens.live import LiveScreen
 from console.terminal import SignalBox
 from console.theme import DARK, LIGHT, Look, textual_theme
@@ -97,11 +99,13 @@ class ConsoleApp(Operating, Leaving, Presenting):
         self._busy = False  #: the last tick brought more than BUSY_RECORDS
         self._turn: bool | None = None
         self.live = LiveScreen(self.look)
+        self.chunks = ChunksScreen(self.look)
         self.run_screens: dict[str, RunScreen] = {screen.NAME: screen for screen in self.make_screens()}
 
     def make_screens(self) -> Iterable[RunScreen]:
         """The screens that this run has, in the order of their keys."""
         yield self.live
+        yield self.chunks
 
     # --- life --------------------------------------------------------------------------------------------
 
@@ -229,6 +233,11 @@ class ConsoleApp(Operating, Leaving, Presenting):
     def show_worker(self, name: str) -> None:
         self.push_screen(WorkerDetail(self.look, self.model, name, self.now))
 
+    def show_chunk(self, number: int) -> None:
+        """Tell a chunk's story, if there is such a chunk."""
+        if 0 <= number < len(self.model.book):
+            self.push_screen(ChunkDetail(self.look, self.model, number, self.now))
+
     # --- looks and exports -------------------------------------------------------------------------------
 
     def _take_look(self, look: Look) -> None:
@@ -252,8 +261,11 @@ class ConsoleApp(Operating, Leaving, Presenting):
         if copied is None:
             self.say("There is nothing to copy yet.", alert=True)
         else:
-            self.copy_to_clipboard(copied)
-            self.say(f"Copied {copied}, if this terminal lets programs copy (OSC 52).")
+            self.copy(copied)
+
+    def copy(self, text: str) -> None:
+        self.copy_to_clipboard(text)
+        self.say(f"Copied {text}, if this terminal lets programs copy (OSC 52).")
 
     def action_export(self) -> None:
         run = self.model.header.run_id if self.model.header else "run"
