@@ -7,8 +7,9 @@ Rules of this file:
 - it draws; it does not own the run. When it ends, its ``Outcome`` tells the caller why, and the caller
   decides what becomes of the run;
 - the terminal is restored at every end: quit, exception, SIGTERM, SIGHUP and SIGINT;
-- keys that act on the run are in ``console.operating``, the ways out in ``console.leaving``, those of one
-  screen with that screen; here are the screens themselves and what all of them share.
+- keys that act on the run are in ``console.operating``, the ways out in ``console.leaving``, those that go
+  to and fro in time in ``console.presenting``, those of one screen with that screen; here are the screens
+  themselves and what all of them share.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from console.modals.dialog import Dialog
 from console.modals.help import Help
 from console.modals.worker import WorkerDetail
 from console.operating import RATE_MAX, RATE_MIN
+from console.presentation import Presentation
+from console.presenting import Presenting
 from console.screens.base import RunScreen
 from console.screens.chunks import ChunksScreen
 from console.screens.live import LiveScreen
@@ -48,13 +51,14 @@ BUSY_RECORDS = 100
 SCREEN_KEYS = {"live": "1", "timeline": "2", "chunks": "3", "compare": "4"}
 
 
-class ConsoleApp(Controlling, Leaving):
+class ConsoleApp(Controlling, Leaving, Presenting):
     """Shows one run. ``run()`` returns an ``Outcome``, or None if the console itself failed (its traceback
     was printed, and the run goes on).
 
     ``refresh_hz``: ticks a second. ``readonly``: sends no commands. ``ascii_only``: draws with ASCII alone.
     ``exit_when_done``: close by itself ``settle_seconds`` after the run ended, else wait for q.
     ``signals``: a box that is installed already; a signal in it closes the console, and stays in it.
+    ``presentation``: captions and the like.
     """
 
     TITLE = "uneven"
@@ -85,8 +89,10 @@ class ConsoleApp(Controlling, Leaving):
         settle_seconds: float = 1.0,
         picture_folder: Path | None = None,
         signals: SignalBox | None = None,
+        presentation: Presentation | None = None,
     ) -> None:
         super().__init__(source, readonly=readonly, ascii_only=ascii_only)
+        self.present(presentation or Presentation())
         self._refresh_hz = refresh_hz
         self._exit_when_done = exit_when_done
         self._settle_seconds = settle_seconds
@@ -143,26 +149,47 @@ class ConsoleApp(Controlling, Leaving):
 
     def tick(self) -> None:
         ended = self.source.ended
-        records = self.source.take()
+        records = self.take()
         for record in records:
-            self.model.fold(record)
             if type(record.event) is CommandRefused:
                 self.hear_refusal(record.event)
         # Twice in a row: a burst alone (a resume, a jump) is shown whole at once.
         was_busy, self._busy = self._busy, len(records) > BUSY_RECORDS
         self._turn = not self._turn if was_busy and self._busy else None
-        if ended and not self.ended:
-            self.ended = True
-            self._on_end()
+        if ended != self.ended:
+            self.ended = ended
+            self.note_end(ended)
+            if ended:
+                self._on_end()
         self.repaint(self._turn)
         if isinstance(self._driver, ConsoleDriver) and self._driver.take_caught_up():
             self.screen.refresh()
 
     def _on_end(self) -> None:
-        if self._exit_when_done:
-            self.set_timer(self._settle_seconds, lambda: self.exit(Outcome("ended")))
+        if self._exit_when_done or self.presentation.loop:
+            self.set_timer(self._settle_seconds, self._after_end)
+        elif self.source.world == "recording":
+            self.say(
+                "The recording is over: , steps back, N to what happened last, R plays it again, q leaves."
+            )
         else:
             self.say("The run has ended; q leaves.", seconds=None)
+
+    def _after_end(self) -> None:
+        """Once whoever reads has read."""
+        if not self.ended:
+            return  # they went back
+        if self.caption is not None:
+            self.set_timer(0.2, self._after_end)
+        elif self.presentation.loop:
+            self.action_restart()
+        else:
+            self.exit(Outcome("ended"))
+
+    @property
+    def takes_keys(self) -> bool:
+        front = self.front
+        return front is not None and self.screen is front and not front.prompt.is_open
 
     # --- screens -----------------------------------------------------------------------------------------
 
@@ -180,6 +207,7 @@ class ConsoleApp(Controlling, Leaving):
         if front is None or not front.is_mounted:
             return
         front.update_view(self.now(), turn)
+        front.caption_bar.say(self.caption, *front.size)
         if isinstance(self.screen, Dialog) and self.screen.is_mounted:
             self.screen.update_rows()
 
@@ -192,7 +220,8 @@ class ConsoleApp(Controlling, Leaving):
             return parameters[0] in self.run_screens
         if action == "symbols":
             return None if self.look.ascii_only else True
-        return self.allowed(action)
+        allowed = self.allowed(action)
+        return self.presents(action) if allowed is True else allowed
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, CommandPalette):

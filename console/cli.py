@@ -8,14 +8,12 @@ Rules of this file:
 
 from __future__ import annotations
 
-import secrets
 import shutil
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NoReturn
@@ -29,9 +27,11 @@ from console import lab
 from console import options as opt
 from console.clean import clean
 from console.crashtest import crashtest
-from console.detach import Invocation, Report, start_detached, ui_of_detached
+from console.demo import demo
+from console.detach import Invocation, Report, invocation, start_detached, ui_of_detached
+from console.replay import replay
 from console.report import records_of, report_text
-from console.run import carry_out, demo_request, print_plan, print_verified, verify_output
+from console.run import carry_out, new_run_id, print_plan, print_verified, verify_output
 from farm.errors import ExitCode, UnevenError, UsageError
 from farm.folder import holds_run
 from farm.journal import RunCatalogue
@@ -162,6 +162,8 @@ def render(
     temp: opt.Temp = None,
     dry_run: opt.DryRun = False,
     detach: opt.Detach = False,
+    pause_on: opt.PauseOn = None,
+    no_captions: opt.NoCaptions = False,
     ui: opt.UiName = "auto",
     quiet: opt.Quiet = False,
     refresh: opt.Refresh = 10.0,
@@ -176,8 +178,8 @@ def render(
     """
     if detach:
         ui = ui_of_detached(ui)
-        if not dry_run and not _invocation(context).goes_alone:
-            return start_detached(_invocation(context).arguments)
+        if not dry_run and not invocation(context).goes_alone:
+            return start_detached(invocation(context).arguments)
     typed = opt.typed(context)
     plot = opt.scenario(scenario, typed)
     if plot is not None and source is None and input_option is None:
@@ -216,11 +218,13 @@ def render(
     if plot is not None:
         request = opt.played(request, plot, typed)
     showing = opt.show_options(ui, quiet, refresh, readonly, ascii_only, stay, drain_timeout)
+    captions = plot.captions if plot is not None and not no_captions else ()
+    showing = opt.presented(showing, pause_on, captions)
     plan = make_plan(request)
     if dry_run:
         print_plan(plan)
         return ExitCode.DONE
-    return carry_out(plan, showing, _run_id(), _invocation(context).report)
+    return carry_out(plan, showing, new_run_id(), invocation(context).report)
 
 
 @app.command()
@@ -259,8 +263,8 @@ def resume(
     """Go on with a run that was stopped or killed. What is finished is checked and kept."""
     if detach:
         ui = ui_of_detached(ui)
-        if not _invocation(context).goes_alone:
-            return start_detached(_invocation(context).arguments)
+        if not invocation(context).goes_alone:
+            return start_detached(invocation(context).arguments)
     folder = _find_run(run)
     request = request_of(folder)
     options = request.options
@@ -279,7 +283,7 @@ def resume(
         changes["fleet"] = opt.fleet(workers, fleet, overhead)
     showing = opt.show_options(ui, quiet, refresh, readonly, ascii_only, stay, drain_timeout)
     plan = make_plan(_replace(request, changes))
-    return carry_out(plan, showing, _run_id(), _invocation(context).report)
+    return carry_out(plan, showing, new_run_id(), invocation(context).report)
 
 
 @app.command()
@@ -316,53 +320,8 @@ def report(
     return ExitCode.DONE
 
 
-@app.command()
-def demo(
-    context: typer.Context,
-    scenario: Annotated[
-        str | None, typer.Argument(metavar="[SCENARIO]", help="A scenario file to show instead.")
-    ] = None,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where the demo's result goes.")] = Path(
-        "demo.mp4"
-    ),
-    fleet: opt.Fleet = "30,30,12,2",
-    frames: Annotated[int, typer.Option("--frames", help="Length of the demo's clip.", min=60)] = 1200,
-    overhead: opt.Overhead = 0.5,
-    schedule: opt.Schedule = opt.DEFAULT_SCHEDULE,
-    tail: opt.Tail = opt.DEFAULT_TAIL,
-    fault: opt.FaultLines = None,
-    overwrite: opt.Overwrite = False,
-    detach: opt.Detach = False,
-    ui: opt.UiName = "auto",
-    quiet: opt.Quiet = False,
-    refresh: opt.Refresh = 10.0,
-    readonly: opt.Readonly = False,
-    ascii_only: opt.Ascii = False,
-    stay: opt.Stay = False,
-    drain_timeout: opt.DrainTimeout = 30.0,
-) -> int:
-    """See it work: make a clip with numbered frames and render it on workers of 30, 30, 12 and 2 fps.
-
-    Stall a worker (s) or kill one (x) and see what becomes of its claim.
-    """
-    if detach:
-        ui = ui_of_detached(ui)
-        if not _invocation(context).goes_alone:
-            return start_detached(_invocation(context).arguments)
-    typed = opt.typed(context)
-    plot = opt.scenario(scenario, typed)
-    options = opt.relay_options(schedule, tail, 6.0, 0.5, 60.0, None, 3)
-    showing = opt.show_options(ui, quiet, refresh, readonly, ascii_only, stay, drain_timeout)
-    workers = opt.fleet(None, fleet, overhead)
-    if plot is not None and plot.job.frames is not None and "frames" not in typed:
-        frames = plot.job.frames
-    with demo_request(output, workers, frames, options, overwrite) as request:
-        request = _replace(request, {"faults": opt.faults(fault)})
-        if plot is not None:
-            request = opt.played(request, plot, typed)
-        return carry_out(make_plan(request), showing, _run_id(), _invocation(context).report)
-
-
+app.command()(demo)
+app.command()(replay)
 app.command()(lab.simulate)
 app.command()(lab.compare)
 app.command()(crashtest)
@@ -371,14 +330,6 @@ app.command()(attaching.attach)
 app.command()(attaching.status)
 app.command()(attaching.stop)
 app.command()(attaching.runs)
-
-
-def _invocation(context: typer.Context) -> Invocation:
-    return context.obj if isinstance(context.obj, Invocation) else Invocation(())
-
-
-def _run_id() -> str:
-    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
 def _find_run(name: str) -> Path:

@@ -29,15 +29,16 @@ SAID_SECONDS = 6.0
 class Outcome:
     """Why the console closed. ``ended``: the run is over. ``quit``: the user left (only a run that is over, a
     recording, or read only: else quitting ends the run first). ``abandoned``: stopping at once was asked for
-    and the user would not wait for it. ``signal``: closed by ``signal``; the caller drains or stops."""
+    and the user would not wait for it. ``signal``: closed by ``signal``; the caller drains or stops.
+    ``restart``: the run is to begin anew; it was told to stop."""
 
-    why: Literal["ended", "quit", "abandoned", "signal"]
+    why: Literal["ended", "quit", "abandoned", "signal", "restart"]
     signal: Signals | None = None
 
 
 @runtime_checkable
 class VirtualTime(Protocol):
-    """A source whose clock can be hurried, slowed, halted and stepped (farm.simulation.source)."""
+    """A source whose clock can be hurried, slowed, halted and stepped (farm.playback, farm.simulation)."""
 
     @property
     def rate(self) -> float: ...
@@ -92,9 +93,9 @@ class ConsoleBase(App[Outcome], inherit_bindings=False):
 
     @property
     def virtual_time(self) -> VirtualTime | None:
-        """The clock of a simulation; None where time can't be helped."""
+        """The clock of a simulation or a recording; None where time can't be helped."""
         source = self.source
-        return source if source.world == "simulated" and isinstance(source, VirtualTime) else None
+        return source if source.world != "live" and isinstance(source, VirtualTime) else None
 
     @property
     def standing(self) -> bool:

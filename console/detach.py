@@ -23,12 +23,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 
 from farm.errors import ExitCode, OutputError, UsageError
 from farm.paths import printable, reason
+
+if TYPE_CHECKING:
+    import typer
 
 LOG_NAME = "run.log"
 _STARTED_BYTES_MAX = 64 << 10
@@ -80,6 +83,11 @@ class Invocation:
     @property
     def goes_alone(self) -> bool:
         return self.report is not None
+
+
+def invocation(context: typer.Context) -> Invocation:
+    """How the command that ``context`` is of was called."""
+    return context.obj if isinstance(context.obj, Invocation) else Invocation(())
 
 
 def ui_of_detached(ui: str) -> str:

@@ -20,10 +20,12 @@ from console import text
 from console.jsonl import JsonReporter
 from console.model import Model
 from console.plain import PlainReporter
+from console.presentation import NOTHING_MORE, Presentation
 from console.streams import Stream
 from console.summary import RunSummary, render_text, summarize
 from console.suspend import StopKey
 from console.terminal import SignalBox, Ui
+from farm.captions import Reel
 from farm.clock import MonotonicClock
 from farm.commands import Drain, StopNow
 from farm.errors import ExitCode
@@ -49,6 +51,11 @@ class ShowOptions:
     ascii_only: bool = False
     stay: bool = False  #: leave the console open after the end
     drain_timeout_seconds: float = 30.0
+    presentation: Presentation = NOTHING_MORE
+
+
+class Restart(Exception):
+    """The user wants the run to begin anew; it has ended."""
 
 
 class Reporter(Protocol):
@@ -108,6 +115,7 @@ def show(live: LiveRun, options: ShowOptions, fleet: Sequence[WorkerProfile]) ->
     """Show the run until it ends; returns how it did, and its summary.
 
     From here on ending signals are remembered and no more: after the run there is nothing left to stop.
+    Raises Restart, once the run has ended, if the user asked for that.
     """
     model = Model("live")
     signals = SignalBox()
@@ -116,14 +124,18 @@ def show(live: LiveRun, options: ShowOptions, fleet: Sequence[WorkerProfile]) ->
     stop_key.install()
     stopper = _Stopper(live, signals, _say, options.drain_timeout_seconds)
     live.start()
+    restart = False
     if options.ui == "tui":
-        _open_console(live, options, model, signals)
+        restart = _open_console(live, options, model, signals)
         stop_key.install()
     closed_by_signal = options.ui == "tui" and signals.first is not None
     reporter = make_reporter(
         options, after_console=options.ui == "tui", draining=closed_by_signal, told_from=live.history
     )
     _report(live, model, reporter, stopper)
+    if restart and signals.first is None:
+        signals.remove()
+        raise Restart
     summary = summarize(model, fleet)
     if options.ui == "tui":
         print(render_text(summary, terminal_width() or 100), file=sys.stderr)
@@ -143,12 +155,13 @@ def show(live: LiveRun, options: ShowOptions, fleet: Sequence[WorkerProfile]) ->
     return result, summary
 
 
-def _open_console(live: LiveRun, options: ShowOptions, model: Model, signals: SignalBox) -> None:
-    """The console until it closes. A signal closes it, or keeps it from opening, and stays in ``signals``."""
+def _open_console(live: LiveRun, options: ShowOptions, model: Model, signals: SignalBox) -> bool:
+    """The console until it closes. A signal closes it, or keeps it from opening, and stays in ``signals``.
+    True: the run is to begin anew."""
     from console.app import ConsoleApp
 
     if signals.first is not None:
-        return
+        return False
 
     app = ConsoleApp(
         live,
@@ -157,11 +170,13 @@ def _open_console(live: LiveRun, options: ShowOptions, model: Model, signals: Si
         ascii_only=options.ascii_only,
         exit_when_done=not options.stay,
         signals=signals,
+        presentation=options.presentation,
     )
     app.model = model
     outcome = app.run()
     if outcome is None and not live.ended:
         _say("The console failed; the run goes on.")
+    return outcome is not None and outcome.why == "restart"
 
 
 def _report(live: LiveRun, model: Model, reporter: Reporter, stopper: _Stopper) -> None:
@@ -190,6 +205,7 @@ def make_reporter(options: ShowOptions, *, after_console: bool, draining: bool, 
         color=color,
         quiet=options.quiet or (after_console and not draining),
         told_from=told_from,
+        reel=Reel(options.presentation.captions) if not after_console else None,
         **_pace(),
     )
 

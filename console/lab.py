@@ -21,14 +21,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from console import options as opt
+from console.plain import caption_text
+from console.presentation import Presentation
 from console.streams import pour
 from console.terminal import Ui, choose_ui
+from farm.captions import Reel
 from farm.errors import ExitCode, OutputError, UsageError, shorten
 from farm.paths import printable
 
 if TYPE_CHECKING:
     from console.compare import Format
-    from console.trials import Setting
+    from console.trials import Setting, Trial
 
 #: More would take minutes and gigabytes.
 PARTS_MAX = 2_000_000
@@ -90,13 +93,14 @@ def simulate(
     refresh: opt.Refresh = 10.0,
     ascii_only: opt.Ascii = False,
     stay: opt.Stay = False,
+    pause_on: opt.PauseOn = None,
+    no_captions: opt.NoCaptions = False,
 ) -> int:
     """Work one job in virtual time, with the relay and the policies of a live run.
 
     Prints the finishing time, its lower bound, waste, claims, what each worker did, and a timeline. In the
-    console (--ui tui) space halts virtual time, [ and ] slow and hurry it, and . steps.
+    console (--ui tui) space halts virtual time, [ and ] slow and hurry it, . and , step, n and N jump.
     """
-    from console import simulate as lab
     from console.trials import Trial, parse_conditions
     from farm.simulation.grid import Schedule
 
@@ -119,13 +123,40 @@ def simulate(
     chosen = Schedule(options.policy, options.tail, options.claim_ahead)
     trial = Trial(chosen, fleet, conditions[0], seed, setting, plot, opt.faults(fault))
     _check_frames(frames, [fleet])
+    captions = plot.captions if plot is not None and not no_captions else ()
+    presentation = Presentation(captions=captions, pause_on=opt.pause_on(pause_on, showing))
+    return watched(trial, showing, presentation, speed, refresh, ascii_only, stay)
+
+
+def watched(
+    trial: Trial,
+    showing: Ui,
+    presentation: Presentation,
+    rate: float,
+    refresh_hz: float,
+    ascii_only: bool,
+    stay: bool,
+) -> int:
+    """Show a simulated run and say what came of it; returns the exit code. Raises UsageError."""
+    from console import simulate as lab
+
+    reel = Reel(presentation.captions)
     if showing == "tui":
-        seen = lab.watch_in_console(trial, rate=speed, refresh_hz=refresh, ascii_only=ascii_only, stay=stay)
+        seen = lab.watch_in_console(
+            trial,
+            rate=rate,
+            refresh_hz=refresh_hz,
+            ascii_only=ascii_only,
+            stay=stay,
+            presentation=presentation,
+        )
     else:
-        seen = lab.watch(trial)
+        seen = lab.watch(trial, reel)
     if showing == "json":
         lab.say([lab.report_json(lab.report_of(trial, seen.result))])
     elif showing != "none":
+        if told := [caption_text(shown) for shown in reel.take_due(seen.history.at)]:
+            lab.say([*told, ""])
         lab.say(lab.report_lines(trial, seen, lab.terminal_width()))
     if seen.left and seen.result.credited_frames < seen.result.frames:
         return ExitCode.INTERRUPTED

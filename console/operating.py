@@ -31,9 +31,10 @@ class Operating(ConsoleBase):
     def allowed(self, action: str) -> bool | None:
         """Whether one of the actions of this file can be used now; None: it is shown grey."""
         if action == "pause":
-            return True if self.can_control else None
+            played = self.source.world == "recording" and self.virtual_time is not None
+            return True if self.can_control or played else None
         if action in ("speed", "step"):
-            return self.virtual_time is not None and not self.ended
+            return self.virtual_time is not None and not (self.ended and self.source.world == "simulated")
         return True
 
     def action_speed(self, factor: float) -> None:
@@ -43,7 +44,7 @@ class Operating(ConsoleBase):
             if clock.halted:
                 self._say_halted(f", then {clock.rate:g} times as fast as real time")
             else:
-                self.say(f"Virtual time runs {clock.rate:g} times as fast as real time.")
+                self.say(f"{self._time} runs {clock.rate:g} times as fast as real time.")
 
     def action_step(self) -> None:
         """Halt, and go to the next event."""
@@ -54,7 +55,11 @@ class Operating(ConsoleBase):
             self._say_halted()
 
     def _say_halted(self, how: str = "") -> None:
-        self.say(f"Virtual time is halted at {self.now():.2f} s: . steps, space goes on{how}.", seconds=None)
+        self.say(f"{self._time} is halted at {self.now():.2f} s: . steps, space goes on{how}.", seconds=None)
+
+    @property
+    def _time(self) -> str:
+        return "The recording" if self.source.world == "recording" else "Virtual time"
 
     def action_pause(self) -> None:
         clock = self.virtual_time
@@ -63,7 +68,7 @@ class Operating(ConsoleBase):
             if clock.halted:
                 self._say_halted()
             else:
-                self.say(f"Virtual time runs on, {clock.rate:g} times as fast as real time.")
+                self.say(f"{self._time} runs on, {clock.rate:g} times as fast as real time.")
         elif self.model.paused:
             self.command(Resume(), "Going on.")
         else:

@@ -18,12 +18,15 @@ import msgspec
 import typer
 
 from console.drive import ShowOptions
+from console.presentation import Presentation
 from console.terminal import choose_ui
+from farm.captions import Caption
 from farm.errors import UsageError
 from farm.events import RelayOptions
 from farm.faults import Fault
 from farm.fleet import WorkerProfile, uniform_fleet
 from farm.halt import parse_halt
+from farm.moments import Kind, parse_kinds
 from farm.plan import JobRequest
 from farm.policies.registry import from_anywhere, parse_policy, parse_tail
 from farm.scenario.faults import parse_fault
@@ -174,6 +177,18 @@ ScenarioPath = Annotated[
         help="Fleet, policy and faults from a scenario file; what is typed beside it counts more.",
     ),
 ]
+
+PauseOn = Annotated[
+    str | None,
+    typer.Option(
+        "--pause-on",
+        metavar="MOMENT,…",
+        help="In the console, halt (a live job: pause) at a lapse, duplicate, split, refusal, kill, loss or "
+        "failure (all: any of these), stall, wake, finish.",
+    ),
+]
+NoCaptions = Annotated[bool, typer.Option("--no-captions", help="Don't show the scenario's captions.")]
+Loop = Annotated[bool, typer.Option("--loop", help="In the console: begin anew at the end.")]
 
 #: Spellings of ffmpeg's that people type from habit, with ours.
 _FFMPEG = {
@@ -452,3 +467,27 @@ def show_options(
         stay=stay,
         drain_timeout_seconds=drain_timeout,
     )
+
+
+def pause_on(text: str | None, ui: str) -> frozenset[Kind]:
+    """``--pause-on``. Raises UsageError."""
+    kinds = frozenset[Kind]() if text is None else parse_kinds(text)
+    if kinds and ui != "tui":
+        raise UsageError(f"--pause-on {text}: without the console nobody could let it go on; use --ui tui")
+    return kinds
+
+
+def presented(
+    showing: ShowOptions,
+    pausing: str | None,
+    captions: Sequence[Caption] = (),
+    *,
+    loop: bool = False,
+    can_restart: bool = False,
+) -> ShowOptions:
+    """Live: ``--pause-on`` pauses the job. Raises UsageError."""
+    stops = pause_on(pausing, showing.ui)
+    if stops and showing.readonly:
+        raise UsageError("--pause-on pauses the job, which --readonly forbids; leave one of them out")
+    presentation = Presentation(captions=tuple(captions), pause_on=stops, loop=loop, can_restart=can_restart)
+    return dataclasses.replace(showing, presentation=presentation)

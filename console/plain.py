@@ -22,6 +22,7 @@ from console.model import Model
 from console.streams import pour
 from console.summary import RunSummary, render_text
 from console.wording import IMPORTANT, WARNINGS, EventLine, LineKind, describe
+from farm.captions import Reel, Shown
 from farm.clock import Clock
 from farm.events import Record, RelayStarted
 
@@ -49,7 +50,7 @@ class PlainReporter:
 
     ``clock`` paces the status lines; ``width`` cuts lines to a terminal's width (None: never);
     ``quiet``: only warnings, and the summary of a run that did not end well; ``told_from``: number of the
-    first record that isn't from an earlier start of the run.
+    first record that isn't from an earlier start of the run; ``reel``: captions, told as they come due.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class PlainReporter:
         quiet: bool = False,
         told_from: int = 0,
         every_seconds: float = STATUS_SECONDS,
+        reel: Reel | None = None,
     ) -> None:
         self._stream = stream
         self._clock = clock
@@ -69,6 +71,7 @@ class PlainReporter:
         self._color = color
         self._quiet = quiet
         self._told_from = told_from
+        self._reel = reel
         self._seen = -1
         self._every = every_seconds
         self._status_at = clock.now()
@@ -82,6 +85,7 @@ class PlainReporter:
 
         Of a log that begins with earlier starts of the relay, only the last start is told.
         """
+        self._captions(records, now)
         for record in records[_history(records) :]:
             if 0 <= record.seq < self._told_from:
                 continue
@@ -99,6 +103,18 @@ class PlainReporter:
             return  # what a part of the past comes to is not how things stand
         if model.finish is None and self._clock.now() - self._status_at >= self._every:
             self.status(model, now)
+
+    def _captions(self, records: Sequence[Record], now: float) -> None:
+        """Those that come due, before what else is told: they say what to look at."""
+        if self._reel is None:
+            return
+        for record in records:
+            self._reel.see(record)
+            if 0 <= record.seq < self._told_from:
+                self._reel.take_due(record.at)  # long ago
+        for shown in self._reel.take_due(now):
+            if not self._quiet:
+                self._write(caption_text(shown), _BOLD, whole=True)
 
     def status(self, model: Model, now: float) -> None:
         """A status line now, whenever the last one was."""
@@ -163,6 +179,11 @@ def event_text(line: EventLine) -> str:
     """``03:10.770  w3     LAPSED c7#1@e1  no heartbeat for 20.0 s``."""
     worker = text.pad(line.worker or "-", max(_WORKER_CELLS, text.width(line.worker)))
     return f"{text.moment(line.at):>9}  {worker}  {line.text}"
+
+
+def caption_text(shown: Shown) -> str:
+    """``03:10.770         >> Its lease ran out.``"""
+    return f"{text.moment(shown.due_at):>9}  {'':{_WORKER_CELLS}}  >> {text.safe(shown.caption.text)}"
 
 
 def status_line(model: Model, now: float) -> str:

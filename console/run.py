@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shlex
 import sys
 from collections.abc import Iterator
@@ -34,6 +35,10 @@ from farm.stories import set_aside_stories
 if TYPE_CHECKING:  # what runs a job is loaded when there is one
     from farm.attach.server import AttachServer
     from farm.live import LiveRun
+
+
+def new_run_id() -> str:
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
 def carry_out(plan: Plan, showing: ShowOptions, run_id: str, report: Report | None = None) -> int:

@@ -18,12 +18,15 @@ import msgspec
 
 from console import text
 from console.model import Model
+from console.presentation import Presentation
 from console.streams import pour
 from console.summary import render_text, summarize
 from console.timeline import Span
 from console.trials import Trial, spell
+from farm.captions import Reel
 from farm.clock import MonotonicClock
 from farm.events import ClaimGranted, DrainStarted, OperatorActed, Record
+from farm.playback import Log, Playback
 from farm.simulation.runs import SimResult, WorkerResult, simulate
 from farm.simulation.source import SimulatedSource
 
@@ -103,26 +106,56 @@ class Seen(NamedTuple):
     rate: float = 1.0  #: at which it was watched last, in virtual seconds a second
 
 
-def watch(trial: Trial) -> Seen:
-    """Run it. Raises UsageError for a world that makes no sense."""
+def watch(trial: Trial, reel: Reel | None = None) -> Seen:
+    """Run it; ``reel`` hears what happens. Raises UsageError for a world that makes no sense."""
     history = History()
-    result = simulate(trial.world(), on_record=history.fold)
+
+    def take(record: Record) -> None:
+        history.fold(record)
+        if reel is not None:
+            reel.see(record)
+
+    result = simulate(trial.world(), on_record=take)
     return Seen(history, result)
 
 
-def watch_in_console(trial: Trial, *, rate: float, refresh_hz: float, ascii_only: bool, stay: bool) -> Seen:
+def watch_in_console(
+    trial: Trial,
+    *,
+    rate: float,
+    refresh_hz: float,
+    ascii_only: bool,
+    stay: bool,
+    presentation: Presentation | None = None,
+) -> Seen:
     """Run it in the console, ``rate`` virtual seconds a second. Raises UsageError."""
     # Imported late: textual is for those who want it.
     from console.app import ConsoleApp
 
-    source = SimulatedSource(trial.world(), MonotonicClock(), rate=rate)
-    app = ConsoleApp(source, refresh_hz=refresh_hz, ascii_only=ascii_only, exit_when_done=not stay)
+    presentation = presentation or Presentation()
+    world, clock = trial.world(), MonotonicClock()
+    made: list[SimulatedSource] = []
+
+    def begin() -> SimulatedSource:
+        made.append(SimulatedSource(world, clock, rate=rate))
+        return made[-1]
+
+    source = Playback(Log(), clock, rate=rate, present=begin(), pause_on=presentation.pause_on, again=begin)
+    app = ConsoleApp(
+        source,
+        refresh_hz=refresh_hz,
+        ascii_only=ascii_only,
+        exit_when_done=not stay,
+        presentation=presentation,
+    )
     app.model = history = History()
     outcome = app.run()
-    for record in source.take():
-        history.fold(record)
+    source.halt(True)
+    source.to_end()  # what is told is how far it came, wherever the user was last
+    while app.take():
+        pass
     left = outcome is None or outcome.why != "ended" or history.told_to_stop
-    return Seen(history, source.result(), left, source.rate)
+    return Seen(history, made[-1].result(), left, source.rate)
 
 
 def watch_all(

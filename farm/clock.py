@@ -4,6 +4,7 @@
 - ``LeaseClock``: monotonic time minus the gaps in which this process itself was asleep or stopped, so that
   a laptop that slept, or a console behind Ctrl-Z, finds no lease lapsed (DESIGN.md §4 rule 7; measured in
   engines.md: without it every lease lapsed falsely after a stop).
+- ``VirtualClock``: the time of a simulation or a recording, which can be hurried, slowed and halted.
 Wall clock time is for people only and never decides anything.
 """
 
@@ -12,6 +13,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from typing import Protocol
+
+from farm.errors import UsageError
 
 
 class Clock(Protocol):
@@ -60,3 +63,29 @@ class LeaseClock:
         """Lease time in seconds since the run's origin. A gap not yet seen by ``beat`` is not counted."""
         awake = min(self._raw() - self._last, self._interval + self._tolerance)
         return self._last + max(awake, 0.0) - self._lost
+
+
+class VirtualClock:
+    """Virtual seconds that pass ``rate`` times as fast as real ones, or not at all while halted. ``rate`` may
+    be infinite: as fast as can be. Raises UsageError for one that is not above 0."""
+
+    def __init__(self, real: Clock, rate: float = 1.0) -> None:
+        self._real = real
+        self.halted = False
+        self.rate = rate
+        self.set(0.0, rate=rate)
+
+    def now(self) -> float:
+        """Infinite at an infinite rate."""
+        passed = self._real.now() - self._since
+        return self._base if self.halted or passed <= 0 else self._base + passed * self.rate
+
+    def set(self, now: float, *, rate: float | None = None, halted: bool | None = None) -> None:
+        """Go on from ``now``, at another rate or halted if that is said."""
+        rate = self.rate if rate is None else rate
+        if not rate > 0:
+            raise UsageError(f"rate {rate!r}: virtual time runs at a rate above 0")
+        self.rate = rate
+        self.halted = self.halted if halted is None else halted
+        self._base = now
+        self._since = self._real.now()

@@ -11,6 +11,7 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
 
 from textual import events
@@ -22,10 +23,12 @@ from textual.widgets import Input
 from console.model import Model
 from console.theme import Look
 from console.widgets import view
+from console.widgets.caption_bar import CaptionBar
 from console.widgets.header import BarRow, Header, TitleRow
 from console.widgets.key_bar import Key, KeyBar, KeysRow
 from console.widgets.lines import LineWidget
 from console.widgets.prompt import FilterPrompt
+from console.widgets.replay_bar import ReplayRow
 
 if TYPE_CHECKING:
     from console.app import ConsoleApp
@@ -67,7 +70,7 @@ class RunScreen(Screen[None], inherit_bindings=False):
 
     # Not CSS: that of a screen is scoped to its own class and would not reach a screen made from this one.
     DEFAULT_CSS = """
-    RunScreen { background: $background; color: $foreground; overflow: hidden; }
+    RunScreen { background: $background; color: $foreground; overflow: hidden; layers: default captions; }
     RunScreen LineWidget { width: 1fr; height: auto; }
     RunScreen #head, RunScreen #keys { height: 1; }
     RunScreen .panel {
@@ -85,6 +88,7 @@ class RunScreen(Screen[None], inherit_bindings=False):
         self.head = Header(look, id="head")
         self.keys = KeyBar(look, id="keys")
         self.prompt = FilterPrompt()
+        self.caption_bar = CaptionBar(look, id="caption")
         self.needle = ""  #: what the list is filtered by, in lower case
         self.zoomed: LineWidget | None = None  #: the panel that fills the screen
         self.stale = True  #: something else was shown since the last update
@@ -101,6 +105,7 @@ class RunScreen(Screen[None], inherit_bindings=False):
         yield self.head
         yield from self.compose_body()
         yield self.prompt
+        yield self.caption_bar
         yield self.keys
 
     def compose_body(self) -> ComposeResult:
@@ -130,7 +135,7 @@ class RunScreen(Screen[None], inherit_bindings=False):
         """
         raise NotImplementedError
 
-    def head_rows(self, now: float) -> tuple[TitleRow, BarRow]:
+    def head_rows(self, now: float) -> tuple[TitleRow, BarRow | ReplayRow]:
         """The rows that every screen begins with: what is run, and how far it is."""
         app, model = self.console_app, self.model
         clock = app.virtual_time
@@ -142,7 +147,9 @@ class RunScreen(Screen[None], inherit_bindings=False):
             rate=None if clock is None else clock.rate,
             halted=clock is not None and clock.halted,
         )
-        return title, view.bar_row(model, now, app.look)
+        if facts := app.replay_facts():
+            title = replace(title, facts=(*facts, *title.facts))
+        return title, app.replay_bar(now) or view.bar_row(model, now, app.look)
 
     def update_keys(self) -> None:
         self.keys.show((self.console_app.said or KeysRow(self.key_list()),))
@@ -157,12 +164,14 @@ class RunScreen(Screen[None], inherit_bindings=False):
         )
         back = (Key("esc", "back", "back"),) if self.is_narrowed else ()
         search = (Key("/", "filter", "filter"),) if self.CAN_FILTER else ()
-        own = self.own_keys()
+        fixed = app.source.world == "recording"  # what acts on the run never does anything there
+        own = tuple(key for key in self.own_keys() if key.enabled or not fixed)
         return (
             Key("q", app.QUIT_LABEL, "app.ask_quit"),
             Key("?", "help", "app.help"),
             *back,
-            Key("space", "resume" if app.standing else "pause", "app.pause", app.can_control),
+            Key("space", "resume" if app.standing else "pause", "app.pause", app.allowed("pause") is True),
+            *self._time_keys(),
             *own[:3],
             *search,
             Key("^p", "more", "app.command_palette"),
@@ -172,6 +181,18 @@ class RunScreen(Screen[None], inherit_bindings=False):
             Key("m", "colours" if app.look.symbols else "symbols", "app.symbols", not app.look.ascii_only),
             Key("d", "light" if app.look.palette.dark else "dark", "app.dark"),
             Key("e", "export", "app.export"),
+        )
+
+    def _time_keys(self) -> tuple[Key, ...]:
+        """Where one can go to and fro in time."""
+        app = self.console_app
+        if app.playback is None:
+            return ()
+        return (
+            Key("n", f"next {app.looking_for}" if app.looking_for != "any" else "next", "app.moment(1)"),
+            Key(".", "step", "app.step", app.allowed("step") is True),
+            Key(",", "back", "app.step_back"),
+            Key("[ ]", "speed", "app.speed(2)", app.allowed("speed") is True),
         )
 
     def own_keys(self) -> tuple[Key, ...]:

@@ -305,6 +305,8 @@ class LiveScreen(RunScreen):
     # --- keys --------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "select_end" and self.console_app.playback is not None:
+            return False  # the keys are for the ends of time
         if action in _ON_WORKER:
             worker = self.selected_worker
             able = self.console_app.can_control and worker is not None and not worker.is_gone

@@ -10,6 +10,7 @@ from textual.strip import Strip
 
 from console.theme import SYMBOLS, Look, Mark, blend
 from console.widgets.lines import Line, LineWidget, clip
+from console.widgets.replay_bar import ReplayRow, draw_replay
 
 #: What bars are made of: not the whole height of a row, so that they stand clear of the row above.
 BAR = "▆"
@@ -57,7 +58,7 @@ class CountsRow:
 
 
 class Header(LineWidget):
-    """Rows of ``TitleRow``, ``BarRow`` and ``CountsRow``."""
+    """Rows of ``TitleRow``, ``BarRow`` or ``ReplayRow``, and ``CountsRow``."""
 
     def draw(self, row: Hashable, width: int) -> Strip:
         match row:
@@ -67,6 +68,8 @@ class Header(LineWidget):
                 return draw_bar(row, width, self.look)
             case CountsRow():
                 return draw_counts(row, width, self.look)
+            case ReplayRow():
+                return draw_replay(row, width, self.look)
             case _:
                 return Strip.blank(width, self.ground)
 

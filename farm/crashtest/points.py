@@ -70,7 +70,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def name_of(path: str, root: str) -> str:
     """A path as the name of a point."""
-    relative = path.removeprefix(root).lstrip("/") or "."
+    relative = f"{path}/".removeprefix(root).strip("/") or "."
     for pattern, instead in _VARIABLE:
         relative = pattern.sub(instead, relative)
     return relative

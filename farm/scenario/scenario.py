@@ -15,6 +15,9 @@
     do = "kill"
     on = ["w3", "w5"]
     when = "40 % is credited"
+    [[caption]]                       # farm.scenario.captions
+    when = "w3 lapses"
+    text = "What it had not delivered is open again."
     [[expect]]                        # farm.scenario.expect
     what = "credited_frames"
     at_least = 4800
@@ -31,11 +34,13 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from farm.captions import Caption
 from farm.errors import UsageError, shorten
 from farm.events import RelayOptions
 from farm.faults import Fault
 from farm.fleet import WorkerProfile
 from farm.policies.registry import from_anywhere, parse_policy, parse_tail
+from farm.scenario.captions import CaptionTable, captions_of
 from farm.scenario.expect import Expectation, check_expectation
 from farm.scenario.faults import FaultTable, check_faults, fault_of
 from farm.scenario.fleets import Fleet, FleetWorker, check_fleet, to_profiles, to_sim_workers, worker_names
@@ -77,6 +82,7 @@ class ScenarioFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     relay: RelayTable = RelayTable()
     worker: tuple[FleetWorker, ...] = ()
     fault: tuple[FaultTable, ...] = ()
+    caption: tuple[CaptionTable, ...] = ()
     expect: tuple[Expectation, ...] = ()
 
 
@@ -90,6 +96,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     fleet: Fleet
     faults: tuple[Fault, ...]
     expectations: tuple[Expectation, ...]
+    captions: tuple[Caption, ...] = ()
 
     @property
     def frames(self) -> int:
@@ -195,6 +202,7 @@ def parse_scenario(text: str, where: str) -> Scenario:
         fleet=fleet,
         faults=faults,
         expectations=file.expect,
+        captions=captions_of(file.caption, names, where),
     )
 
 

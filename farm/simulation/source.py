@@ -10,49 +10,26 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import inf
 
-from farm.clock import Clock
+from farm.clock import Clock, VirtualClock
 from farm.commands import AnyCommand
 from farm.engines.simulated import Simulation
-from farm.errors import UsageError
 from farm.events import Record
 from farm.forecast import Forecaster, estimate, outlook_of
+from farm.moments import Kind as MomentKind
+from farm.moments import moment_of
 from farm.simulation.runs import SimResult, result_of
 from farm.simulation.world import World
 from farm.view import World as Kind
 
 #: Things that may happen within one ``take``: some tens of milliseconds of work.
 STEPS_MAX = 2000
+#: The same for a search that somebody waits for: a second or two.
+SEARCH_STEPS_MAX = 100_000
 #: Real seconds between estimates of the finishing time, at least.
 ESTIMATE_SECONDS = 1.0
-
-
-class VirtualClock:
-    """Virtual seconds that pass ``rate`` times as fast as real ones, or not at all while halted. ``rate`` may
-    be infinite: as fast as can be. Raises UsageError for one that is not above 0."""
-
-    def __init__(self, real: Clock, rate: float = 1.0) -> None:
-        self._real = real
-        self.halted = False
-        self.rate = rate
-        self.set(0.0, rate=rate)
-
-    def now(self) -> float:
-        """Infinite at an infinite rate."""
-        passed = self._real.now() - self._since
-        return self._base if self.halted or passed <= 0 else self._base + passed * self.rate
-
-    def set(self, now: float, *, rate: float | None = None, halted: bool | None = None) -> None:
-        """Go on from ``now``, at another rate or halted if that is said."""
-        rate = self.rate if rate is None else rate
-        if not rate > 0:
-            raise UsageError(f"rate {rate!r}: virtual time runs at a rate above 0")
-        self.rate = rate
-        self.halted = self.halted if halted is None else halted
-        self._base = now
-        self._since = self._real.now()
 
 
 class SimulatedSource:
@@ -61,8 +38,10 @@ class SimulatedSource:
     def __init__(self, world: World, real: Clock, *, rate: float = 1.0, validate_every: int = 0) -> None:
         self._lock = threading.Lock()
         self._records: deque[Record] = deque()
+        self.pause_on: frozenset[MomentKind] = frozenset()  #: moments at which virtual time halts
+        self._met: Record | None = None  # such a moment
         self._simulation = Simulation(
-            world, on_record=self._records.append, validate_every=validate_every, injectable=world.heartbeats
+            world, on_record=self._note, validate_every=validate_every, injectable=world.heartbeats
         )
         self._real = real
         self._clock = VirtualClock(real, rate)
@@ -127,6 +106,36 @@ class SimulatedSource:
             while len(self._records) == before and self._simulation.step():
                 pass
             self._clock.set(self._simulation.now, halted=True)
+            self._met = None
+
+    def seek(self, seconds: float) -> None:
+        """Let virtual time be that, unless it is later; the simulation catches up with each ``take``."""
+        with self._lock:
+            self._clock.set(max(seconds, self._now()))
+
+    def run_on(self, kinds: Collection[MomentKind]) -> bool:
+        """Halt at the next moment of these kinds. False: there was none within SEARCH_STEPS_MAX."""
+        with self._lock:
+            pause_on, self.pause_on, self._met = self.pause_on, frozenset(kinds), None
+            for _ in range(SEARCH_STEPS_MAX):
+                if self._met is not None or not self._simulation.step():
+                    break
+            self.pause_on = pause_on
+            self._clock.set(self._simulation.now, halted=True)
+            return self._met is not None
+
+    def take_met(self) -> Record | None:
+        """The moment of ``pause_on`` or ``run_on`` at which virtual time halted; told once."""
+        with self._lock:
+            met, self._met = self._met, None
+            return met
+
+    def _note(self, record: Record) -> None:
+        self._records.append(record)
+        if self.pause_on and self._met is None:
+            moment = moment_of(record.event)
+            if moment is not None and moment.kind in self.pause_on:
+                self._met = record
 
     def result(self) -> SimResult:
         """What has come of it so far."""
@@ -162,4 +171,7 @@ class SimulatedSource:
                 simulation.wait_until(target)
                 return
             simulation.step()
+            if self._met is not None:
+                self._clock.set(simulation.now, halted=True)
+                return
         self._clock.set(simulation.now)

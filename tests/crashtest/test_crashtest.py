@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from farm.crashtest.points import VARIABLE, Order, points_of, read_log
+from farm.crashtest.points import VARIABLE, Order, name_of, points_of, read_log
 
 #: Says at exit what this process did to files under a folder, by Python's own word.
 AUDITED = """
@@ -140,3 +140,14 @@ def test_what_can_not_be_tested_is_said(tmp_path: Path) -> None:
     code, lines, said = crashes(tmp_path, "missing.mp4")
     assert (code, lines) == (3, [])
     assert "there is no file missing.mp4" in said
+
+
+def test_the_watched_folder_itself_has_the_same_name_in_every_run() -> None:
+    """It had the folder's own name, which no second run has: four points were never reached."""
+    assert (
+        name_of(
+            "/tmp/uneven-crashtest-3efty098/recording/run", "/tmp/uneven-crashtest-3efty098/recording/run/"
+        )
+        == "."
+    )
+    assert name_of("/tmp/work/run/out.mp4", "/tmp/work/run/") == "out.mp4"
