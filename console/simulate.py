@@ -100,7 +100,6 @@ class Seen(NamedTuple):
     history: History
     result: SimResult
     left: bool = False  #: by the user, before its end
-    rate: float = 1.0  #: at which it was watched last, in virtual seconds a second
 
 
 def watch(trial: Trial) -> Seen:
@@ -122,19 +121,7 @@ def watch_in_console(trial: Trial, *, rate: float, refresh_hz: float, ascii_only
     for record in source.take():
         history.fold(record)
     left = outcome is None or outcome.why != "ended" or history.told_to_stop
-    return Seen(history, source.result(), left, source.rate)
-
-
-def watch_all(
-    trials: Sequence[Trial], *, rate: float, refresh_hz: float, ascii_only: bool, stay: bool
-) -> None:
-    """Run one after another in the console, each at the rate at which the one before was left, until all were
-    seen or the user leaves one before its end. Raises UsageError."""
-    for trial in trials:
-        seen = watch_in_console(trial, rate=rate, refresh_hz=refresh_hz, ascii_only=ascii_only, stay=stay)
-        if seen.left:
-            return
-        rate = seen.rate
+    return Seen(history, source.result(), left)
 
 
 # --- what is said ----------------------------------------------------------------------------------------
