@@ -13,11 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from console.forecast import overall_progress
 from console.partmap import CLAIMED, CREDITED, DUPLICATE, LAPSED, OPEN, SET_ASIDE, PartMap
 from console.runstate import EVENTS_MAX, Credit, Header, RunState
 from console.timeline import ClaimModel, PartDelivery, WorkerModel
-from console.wording import NO_FAILURE, describe
+from console.wording import NO_FAILURE, is_told
 from farm import events as ev
 from farm.frames import PartGrid
 
@@ -33,6 +32,8 @@ __all__ = [
     "Model",
 ]
 
+#: The events of which there are most. None of them makes the whole job's progress smaller.
+_STEADY: Final = frozenset({ev.LeaseRenewed, ev.PartCredited, ev.BlockStored, ev.ClaimGranted, ev.ClaimEnded})
 _LAPSES: Final = frozenset({"lapsed", "stalled", "timed out"})
 
 
@@ -42,17 +43,17 @@ class Model(RunState):
     def fold(self, record: ev.Record) -> None:
         """Take in the next record of the log."""
         event, at = record.event, record.at
-        self.at = max(self.at, at)
+        kind = type(event)
+        if at > self.at:
+            self.at = at
         self.records += 1
-        handler = _HANDLERS.get(type(event))
+        if kind not in _STEADY:
+            self.progress()  # before what may take it back
+        handler = _HANDLERS.get(kind)
         if handler is not None:
             handler(self, at, event)
-        line = describe(at, event)
-        if line is not None:
-            # Whatever moves the bar has a line, but for the progress of a phase.
-            self.events.append(line)
-            self.events_total += 1
-            self._progress = max(self._progress, overall_progress(self))
+        if is_told(event):
+            self.events.add(at, event)
 
     def _run_opened(self, at: float, event: ev.RunOpened) -> None:
         self.header = Header(
@@ -84,7 +85,6 @@ class Model(RunState):
     def _phase_progressed(self, at: float, event: ev.PhaseProgressed) -> None:
         if event.phase == self.phase:
             self.phase_fraction = min(max(self.phase_fraction, event.fraction), 1.0)
-            self._progress = max(self._progress, overall_progress(self))
 
     def _finish_estimated(self, at: float, event: ev.FinishEstimated) -> None:
         self.estimated, self.estimated_at = event, at
