@@ -2,77 +2,49 @@
 
 Rules of this file:
 - it reads one thing, a ``farm.view.Source``, and writes one thing, commands to it;
-- one tick drains what came since the last, folds it, and has the screen show what changed; never one
+- one tick drains what came since the last, folds it, and has the screen in front show what changed; never one
   message for one event;
 - it draws; it does not own the run. When it ends, its ``Outcome`` tells the caller why, and the caller
   decides what becomes of the run;
-- the terminal is restored at every end: quit, exception, SIGTERM, SIGHUP and SIGINT.
+- the terminal is restored at every end: quit, exception, SIGTERM, SIGHUP and SIGINT;
+- keys that act on the run are in ``console.operating``, the ways out in ``console.leaving``, those of one
+  screen with that screen; here are the screens themselves and what all of them share.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
-from signal import SIGTSTP, Signals
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
-from textual import constants
-from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.command import CommandPalette
 
+from console.consolebase import Outcome, VirtualTime
 from console.driver import ConsoleDriver
-from console.modals.confirm import kill_question, quit_question
-from console.modals.dialog import Dialog, Question
-from console.modals.fault import chosen_fault, fault_question
+from console.keycommands import KeyCommands
+from console.leaving import Leaving
+from console.modals.dialog import Dialog
 from console.modals.help import Help
 from console.modals.worker import WorkerDetail
-from console.model import Model
+from console.operating import RATE_MAX, RATE_MIN, Operating
+from console.screens.base import RunScreen
 from console.screens.live import LiveScreen
 from console.terminal import SignalBox
 from console.theme import DARK, LIGHT, Look, textual_theme
-from console.timeline import WorkerModel
-from console.widgets.key_bar import SaidRow
 from console.widgets.lines import LineWidget
-from farm.commands import AnyCommand, Drain, InjectFault, KillWorker, Pause, Resume, StallWorker, StopNow
 from farm.view import Source
 
-SAID_SECONDS = 6.0
+__all__ = ["BUSY_RECORDS", "RATE_MAX", "RATE_MIN", "ConsoleApp", "Outcome", "VirtualTime"]
+
 #: Records in a tick from which on the panels take turns: nobody reads a thousand events a second.
 BUSY_RECORDS = 100
-#: Virtual seconds a second, from the slowest to the fastest that keys give.
-RATE_MIN, RATE_MAX = 1 / 64, 4096.0
+#: The key to each screen. One that a run has no use for isn't there (``ConsoleApp.make_screens``).
+SCREEN_KEYS = {"live": "1", "timeline": "2", "chunks": "3", "compare": "4"}
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Why the console closed. ``ended``: the run is over. ``quit``: the user left (only a run that is over, a
-    recording, or read only: else quitting ends the run first). ``abandoned``: stopping at once was asked for
-    and the user would not wait for it. ``signal``: closed by ``signal``; the caller drains or stops."""
-
-    why: Literal["ended", "quit", "abandoned", "signal"]
-    signal: Signals | None = None
-
-
-@runtime_checkable
-class VirtualTime(Protocol):
-    """A source whose clock can be hurried, slowed, halted and stepped (farm.simulation.source)."""
-
-    @property
-    def rate(self) -> float: ...
-
-    @property
-    def halted(self) -> bool: ...
-
-    def set_rate(self, rate: float) -> None: ...
-
-    def halt(self, halted: bool) -> None: ...
-
-    def step(self) -> None: ...
-
-
-class ConsoleApp(App[Outcome]):
+class ConsoleApp(Operating, Leaving):
     """Shows one run. ``run()`` returns an ``Outcome``, or None if the console itself failed (its traceback
     was printed, and the run goes on).
 
@@ -81,17 +53,22 @@ class ConsoleApp(App[Outcome]):
     ``signals``: a box that is installed already; a signal in it closes the console, and stays in it.
     """
 
-    ENABLE_COMMAND_PALETTE = False
-    INHERIT_BINDINGS = False
     TITLE = "uneven"
+    COMMANDS = {KeyCommands}  # noqa: RUF012 - declared so by Textual
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+c", "interrupt", "drain, then stop", priority=True, show=False),
-        Binding("ctrl+q", "ask_quit", "quit", show=False),
-        Binding("ctrl+z", "stop", "stop", priority=True, show=False),
-        Binding("left_square_bracket", "speed(0.5)", "slower", show=False),
-        Binding("right_square_bracket", "speed(2)", "faster", show=False),
-        Binding("full_stop", "step", "step", show=False),
+        Binding("question_mark", "help", "all keys and signs"),
+        *(Binding(key, f"show_screen('{name}')", f"the {name} screen") for name, key in SCREEN_KEYS.items()),
+        Binding("y", "copy_id", "copy the id"),
+        Binding("m", "symbols", "colours or symbols"),
+        Binding("d", "dark", "dark or light"),
+        Binding("e,ctrl+s", "export", "export a picture (SVG)"),
     ]
+    CSS = """
+    CommandPalette SearchIcon { display: none; }
+    CommandPalette.ascii #--input { border: none; }
+    CommandPalette.ascii CommandList { border: none; scrollbar-size-vertical: 0; }
+    CommandPalette.ascii LoadingIndicator { display: none; }
+    """
 
     def __init__(
         self,
@@ -105,26 +82,20 @@ class ConsoleApp(App[Outcome]):
         picture_folder: Path | None = None,
         signals: SignalBox | None = None,
     ) -> None:
-        super().__init__(driver_class=None if constants.DRIVER else ConsoleDriver)
-        self.source = source
-        self.model = Model(source.world)
-        self.readonly = readonly
-        self.ended = False
+        super().__init__(source, readonly=readonly, ascii_only=ascii_only)
         self._refresh_hz = refresh_hz
         self._exit_when_done = exit_when_done
         self._settle_seconds = settle_seconds
         self._picture_folder = picture_folder or Path()
         self._signals = signals
-        self._interrupts = 0
-        self._said = 0
         self._busy = False  #: the last tick brought more than BUSY_RECORDS
         self._turn: bool | None = None
-        plain = ascii_only or self.no_color or self.console.color_system in (None, "standard", "windows")
-        self.look = Look(DARK, ascii_only=ascii_only, symbols=plain)
-        for palette in (DARK, LIGHT):
-            self.register_theme(textual_theme(palette))
-        self.theme = "uneven-dark"
         self.live = LiveScreen(self.look)
+        self.run_screens: dict[str, RunScreen] = {screen.NAME: screen for screen in self.make_screens()}
+
+    def make_screens(self) -> Iterable[RunScreen]:
+        """The screens that this run has, in the order of their keys."""
+        yield self.live
 
     # --- life --------------------------------------------------------------------------------------------
 
@@ -135,6 +106,8 @@ class ConsoleApp(App[Outcome]):
             self._signals.listen(lambda: loop.call_soon_threadsafe(self._on_signal))
 
     async def on_mount(self) -> None:
+        for name, screen in self.run_screens.items():
+            self.install_screen(screen, name)
         await self.push_screen(self.live)
         self.set_interval(1 / self._refresh_hz, self.tick)
         self.tick()
@@ -163,7 +136,6 @@ class ConsoleApp(App[Outcome]):
             self.exit(Outcome("signal", signal), return_code=128 + signal)
 
     def tick(self) -> None:
-        """Take in what happened and show it."""
         ended = self.source.ended
         records = self.source.take()
         for record in records:
@@ -184,176 +156,56 @@ class ConsoleApp(App[Outcome]):
         else:
             self.say("The run has ended; q leaves.", seconds=None)
 
-    def now(self) -> float:
-        return max(self.source.now(), self.model.at)
+    # --- screens -----------------------------------------------------------------------------------------
+
+    @property
+    def front(self) -> RunScreen | None:
+        """The numbered screen that is shown, be there a box on top of it or not; None before the first."""
+        return next((screen for screen in reversed(self.screen_stack) if isinstance(screen, RunScreen)), None)
+
+    def screen_keys(self) -> list[tuple[str, str]]:
+        """Key and name of each screen there is."""
+        return [(SCREEN_KEYS[name], name) for name in self.run_screens]
 
     def repaint(self, turn: bool | None = None) -> None:
-        """Show the model as it is at this moment; ``turn`` as in ``LiveScreen.update_view``."""
-        if not self.live.is_mounted:
+        front = self.front
+        if front is None or not front.is_mounted:
             return
-        now = self.now()
-        self.live.update_view(now, turn)
-        if isinstance(self.screen, WorkerDetail | Question):
+        front.update_view(self.now(), turn)
+        if isinstance(self.screen, Dialog) and self.screen.is_mounted:
             self.screen.update_rows()
 
-    # --- commands ----------------------------------------------------------------------------------------
-
-    @property
-    def can_control(self) -> bool:
-        """Whether commands can be sent at all."""
-        return not (self.readonly or self.ended or self.source.world == "recording")
-
-    def command(self, command: AnyCommand, done: str) -> bool:
-        """Send a command and say what became of it."""
-        refusal = self.source.send(command)
-        self.say(refusal or done, alert=refusal is not None)
-        return refusal is None
-
-    def say(self, text: str, *, alert: bool = False, seconds: float | None = SAID_SECONDS) -> None:
-        """Put a sentence in the last row for a while; the newest one stays its full time."""
-        self._said += 1
-        number = self._said
-        self.live.said = SaidRow(text, alert)
-        self.repaint()
-        if seconds is not None:
-            self.set_timer(seconds, lambda: self._unsay(number))
-
-    def _unsay(self, number: int) -> None:
-        if number == self._said:
-            self.live.said = None
-            self.repaint()
+    async def action_show_screen(self, name: str) -> None:
+        if self.screen in self.run_screens.values():
+            await self.switch_screen(name)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "pause" and not self.can_control:
-            return None
-        if action in ("speed", "step"):
-            return self.virtual_time is not None and not self.ended
-        return True
+        if action == "show_screen":
+            return parameters[0] in self.run_screens
+        if action == "symbols":
+            return None if self.look.ascii_only else True
+        return self.allowed(action)
 
-    @property
-    def virtual_time(self) -> VirtualTime | None:
-        """The clock of a simulation; None where time can't be helped."""
-        source = self.source
-        return source if source.world == "simulated" and isinstance(source, VirtualTime) else None
+    def action_command_palette(self) -> None:
+        if not isinstance(self.screen, CommandPalette):
+            ascii_only = "ascii" if self.look.ascii_only else None
+            self.push_screen(CommandPalette(placeholder="what to do", classes=ascii_only))
 
-    @property
-    def standing(self) -> bool:
-        """Whether space makes it go on: virtual time is halted, or the job is paused."""
-        clock = self.virtual_time
-        return self.model.paused if clock is None else clock.halted
+    def action_help(self) -> None:
+        front = self.front
+        if front is not None:
+            virtual = self.virtual_time is not None
+            keys, screens = front.HELP_KEYS, self.screen_keys()
+            self.push_screen(Help(self.look, keys, screens, readonly=not self.can_control, virtual=virtual))
 
-    def action_speed(self, factor: float) -> None:
-        clock = self.virtual_time
-        if clock is not None:
-            clock.set_rate(min(max(clock.rate * factor, RATE_MIN), RATE_MAX))
-            if clock.halted:
-                self._say_halted(f", then {clock.rate:g} times as fast as real time")
-            else:
-                self.say(f"Virtual time runs {clock.rate:g} times as fast as real time.")
+    def show_worker(self, name: str) -> None:
+        self.push_screen(WorkerDetail(self.look, self.model, name, self.now))
 
-    def action_step(self) -> None:
-        """Halt, and go to the next event."""
-        clock = self.virtual_time
-        if clock is not None:
-            clock.step()
-            self.tick()
-            self._say_halted()
-
-    def _say_halted(self, how: str = "") -> None:
-        self.say(f"Virtual time is halted at {self.now():.2f} s: . steps, space goes on{how}.", seconds=None)
-
-    def action_pause(self) -> None:
-        clock = self.virtual_time
-        if clock is not None:
-            clock.halt(not clock.halted)
-            if clock.halted:
-                self._say_halted()
-            else:
-                self.say(f"Virtual time runs on, {clock.rate:g} times as fast as real time.")
-        elif self.model.paused:
-            self.command(Resume(), "Going on.")
-        else:
-            self.command(Pause(), "Pausing: parts in progress are finished, nothing more is granted.")
-
-    def stall(self, worker: WorkerModel) -> None:
-        stalled = worker.state != "stalled"
-        words = "frozen; its lease runs on" if stalled else "thawed"
-        self.command(StallWorker(worker=worker.name, stalled=stalled), f"{worker.name} is {words}.")
-
-    def ask_kill(self, worker: WorkerModel) -> None:
-        def answered(answer: str | None) -> None:
-            if answer == "kill":
-                self.command(KillWorker(worker=worker.name), f"Killing {worker.name}.")
-
-        self.push_screen(kill_question(self.look, worker), answered)
-
-    def ask_fault(self, worker: WorkerModel) -> None:
-        def answered(answer: str | None) -> None:
-            if answer is not None:
-                fault = chosen_fault(answer, worker.name)
-                whom = f" for {worker.name}" if fault.workers else ""
-                self.command(InjectFault(fault=fault), f"Injecting {fault.kind}{whom}.")
-
-        self.push_screen(fault_question(self.look, worker), answered)
-
-    # --- leaving -----------------------------------------------------------------------------------------
-
-    def action_ask_quit(self) -> None:
-        if self.ended:
-            self.exit(Outcome("ended"))
-        elif not self.can_control:
-            self.exit(Outcome("quit"))
-        elif not isinstance(self.screen, Dialog):
-            self.push_screen(quit_question(self.look, self.model), self._quit_answered)
-
-    def _quit_answered(self, answer: str | None) -> None:
-        if answer == "drain":
-            self._drain()
-        elif answer == "stop":
-            self._stop_now()
-
-    def action_interrupt(self) -> None:
-        """Ctrl-C: drain, then stop at once, then leave whatever happens."""
-        if not self.can_control:
-            self.action_ask_quit()
-            return
-        self._interrupts += 1
-        if self._interrupts == 1 and self.model.drain_reason is None:
-            self._drain()
-        elif self._interrupts <= 2:
-            self._interrupts = 2
-            self._stop_now()
-        else:
-            self.exit(Outcome("abandoned"))
-
-    def action_stop(self) -> None:
-        """Ctrl-Z: back to the shell, workers and all, until ``fg``."""
-        if self._driver is not None and self._driver.can_suspend:
-            os.kill(os.getpid(), SIGTSTP)
-        else:
-            self.say("Ctrl-Z does nothing on this terminal: space pauses the run, q leaves it.")
-
-    def _drain(self) -> None:
-        if self.virtual_time is not None:
-            self.virtual_time.halt(False)  # what is in progress takes time to be finished
-        self._interrupts = max(self._interrupts, 1)
-        self.command(
-            Drain(reason="asked from the console"),
-            "Draining: parts in progress are finished and kept. Ctrl-C stops at once.",
-        )
-
-    def _stop_now(self) -> None:
-        self._interrupts = 2
-        self.command(
-            StopNow(reason="asked from the console"),
-            "Stopping at once: what is credited is kept, the run can be resumed.",
-        )
-
-    # --- looks -------------------------------------------------------------------------------------------
+    # --- looks and exports -------------------------------------------------------------------------------
 
     def _take_look(self, look: Look) -> None:
         self.look = look
-        for screen in self.screen_stack:
+        for screen in {*self.screen_stack, *self.run_screens.values()}:
             for widget in screen.query(LineWidget):
                 widget.look = look
         self.repaint()
@@ -366,14 +218,16 @@ class ConsoleApp(App[Outcome]):
         self.theme = textual_theme(palette).name
         self._take_look(self.look.with_palette(palette))
 
-    def action_help(self) -> None:
-        virtual = self.virtual_time is not None
-        self.push_screen(Help(self.look, readonly=not self.can_control, virtual=virtual))
+    def action_copy_id(self) -> None:
+        """Put the id under the cursor into the terminal's clipboard (OSC 52)."""
+        copied = self.front.copied() if self.front is not None else None
+        if copied is None:
+            self.say("There is nothing to copy yet.", alert=True)
+        else:
+            self.copy_to_clipboard(copied)
+            self.say(f"Copied {copied}, if this terminal lets programs copy (OSC 52).")
 
-    def show_worker(self, name: str) -> None:
-        self.push_screen(WorkerDetail(self.look, self.model, name, self.now))
-
-    def action_picture(self) -> None:
+    def action_export(self) -> None:
         run = self.model.header.run_id if self.model.header else "run"
         name = "".join(c if c.isalnum() or c in "-_" else "-" for c in f"uneven-{run}-{self.now():.0f}s")
         path = self._picture_folder / f"{name}.svg"

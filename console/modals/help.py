@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 
 from console.modals.dialog import Dialog, Pieces, Role
 from console.theme import SYMBOLS, Look, Mark
@@ -15,16 +15,12 @@ _KEYS: tuple[tuple[str, str], ...] = (
     ("ctrl+c", "drain; once more: stop at once"),
     ("ctrl+z", "back to the shell, workers too; fg goes on"),
     ("space p", "pause or resume the job"),
-    ("j k ↓ ↑", "select a worker (g G: first, last)"),
-    ("enter", "what the selected worker did"),
-    ("s", "stall or unstall it"),
-    ("x", "kill it (asks)"),
-    ("i", "inject a fault: a menu"),
-    ("f", "events: follow or hold"),
-    ("pgup pgdn", "events: older, newer"),
-    ("m", "map and bars: colours or symbols"),
-    ("d", "dark or light"),
-    ("ctrl+s", "save a picture (SVG)"),
+    ("ctrl+p", "every command by its name"),
+    ("tab z", "next panel; let it fill the screen"),
+    ("esc", "back: no filter, all panels, screen 1"),
+    ("y", "copy the id under the cursor"),
+    ("m d", "colours or symbols; dark or light"),
+    ("e ctrl+s", "save a picture (SVG)"),
 )
 
 #: In a simulation, where space halts virtual time.
@@ -45,30 +41,58 @@ _SIGNS: tuple[tuple[Mark, Role, str], ...] = (
 
 
 class Help(Dialog):
-    BINDINGS: ClassVar[list[BindingType]] = [("question_mark,q,enter,space", "dismiss", "close")]
+    """``own``: keys of the screen it was asked on; ``screens``: key and name of each screen."""
 
-    def __init__(self, look: Look, *, readonly: bool, virtual: bool = False) -> None:
-        super().__init__(look, "keys and signs")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark,q,enter,space", "dismiss", "close"),
+        Binding("j,down", "scroll(1)", "further down"),
+        Binding("k,up", "scroll(-1)", "back up"),
+    ]
+
+    def __init__(
+        self,
+        look: Look,
+        own: Sequence[tuple[str, str]],
+        screens: Sequence[tuple[str, str]],
+        *,
+        readonly: bool,
+        virtual: bool = False,
+    ) -> None:
+        super().__init__(look, "keys and signs", "j/k scroll  esc close")
         self._readonly = readonly
-        own = _VIRTUAL_KEYS if virtual else ()
-        self._keys = (*(key for key in _KEYS if key[0] not in dict(own)), *own)
+        clock = _VIRTUAL_KEYS if virtual else ()
+        shared = [*(key for key in _KEYS if key[0] not in dict(clock)), *clock]
+        if len(screens) > 1:
+            keys, names = (" ".join(column) for column in zip(*screens, strict=True))
+            shared.insert(4, (keys, "screens: " + names.replace(" ", ", ")))
+        self._own, self._shared = tuple(own), tuple(shared)
+        self._top = 0  #: first row in view
 
     def rows(self, width: int, height: int) -> Sequence[Pieces]:
-        keys: list[Pieces] = []
-        for key, words in self._keys:
-            shown = key.replace("↓ ↑", "down up") if self.sheet.look.ascii_only else key
-            keys.append(((f"{shown:<11}", "key"), (words, "text")))
         signs: list[Pieces] = [
             ((f"{SYMBOLS[mark]}  ", role), (words, "text")) for mark, role, words in _SIGNS
         ]
         note: list[Pieces] = []
         if self._readonly:
             note.append((("read only: this console sends no commands", "alert"),))
-        if width >= 100:
-            return [*_beside(keys, signs, 52), *note]
-        if height >= len(keys) + len(signs) + 1:
-            return [*keys, (), *signs, *note]
-        return [*keys, *signs, *note]
+        own, shared = self._key_rows(self._own), self._key_rows(self._shared)
+        if width >= 106:
+            rows = [*_beside([*own, (), *signs], shared, 54), *note]
+        else:
+            rows = [*note, *own, (), *shared, (), *signs]
+        self._top = min(self._top, max(len(rows) - height, 0))
+        return rows[self._top :]
+
+    def _key_rows(self, keys: Sequence[tuple[str, str]]) -> list[Pieces]:
+        rows: list[Pieces] = []
+        for key, words in keys:
+            shown = key.replace("↓ ↑", "down up").replace("← →", "arrows")
+            rows.append(((f"{shown if self.sheet.look.ascii_only else key:<11} ", "key"), (words, "text")))
+        return rows
+
+    def action_scroll(self, rows: int) -> None:
+        self._top = max(self._top + rows, 0)
+        self.update_rows()
 
 
 def _beside(left: Sequence[Pieces], right: Sequence[Pieces], column: int) -> list[Pieces]:

@@ -9,29 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.geometry import Size
-from textual.screen import Screen
 
-from console.model import Model
+from console.screens.base import RunScreen, as_panel
 from console.theme import Look
 from console.timeline import WorkerModel
 from console.widgets import view
-from console.widgets.event_list import EventList, tail
-from console.widgets.header import Header
-from console.widgets.key_bar import Key, KeyBar, KeysRow, SaidRow
+from console.widgets.event_list import EventList, Matches, tail
+from console.widgets.key_bar import Key
 from console.widgets.lines import LineWidget
 from console.widgets.part_map import MapLayout, PartMap, plan_map
 from console.widgets.throughput import Throughput
 from console.widgets.workers import Columns, HeadRow, WorkerRow, Workers
-
-if TYPE_CHECKING:
-    from console.app import ConsoleApp
 
 HEAD_LINES = 3
 EVENT_LINES_MIN = 3
@@ -78,87 +72,79 @@ def plan_screen(width: int, height: int, workers: int, map_lines: int, gauges: b
     return Plan(framed, head, map_lines, column_names, rows, bottom, plot)
 
 
-class LiveScreen(Screen[None]):
-    """The first and, for now, only screen."""
+def plan_zoomed(width: int, height: int, panel: str, gauges: bool) -> Plan:
+    """One panel (its id) fills what the head leaves."""
+    plan = plan_screen(width, height, 0, 0, gauges)
+    rows = max(height - plan.head - 1 - (2 if plan.framed else 0), 0)
+    return Plan(
+        framed=plan.framed,
+        head=plan.head,
+        map=rows if panel == "map" else 0,
+        column_names=panel == "workers" and rows > 1,
+        workers=max(rows - 1, 1) if panel == "workers" else 0,
+        bottom=rows if panel in ("plot", "events") else 0,
+        plot_width=width if panel == "plot" else 0,
+    )
 
-    ALLOW_SELECT = False
+
+class LiveScreen(RunScreen):
+    """The first screen: the run at a glance."""
+
+    NAME = "live"
+    CAN_FILTER = True
+    AUTO_FOCUS = "#workers"
+    HELP_KEYS = (
+        ("j k ↓ ↑", "select a worker (g G: first, last)"),
+        ("enter", "what the selected worker did"),
+        ("s", "stall or unstall it"),
+        ("x", "kill it (asks)"),
+        ("i", "inject a fault: a menu"),
+        ("f", "events: follow or hold"),
+        ("/", "events: only those with these words"),
+        ("pgup pgdn", "events: older, newer"),
+    )
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "app.ask_quit", "quit"),
-        Binding("question_mark", "app.help", "help"),
-        Binding("space,p", "app.pause", "pause"),
-        Binding("s", "stall", "stall"),
-        Binding("x", "kill", "kill"),
-        Binding("i", "inject", "fault"),
-        Binding("enter", "detail", "detail"),
+        Binding("s", "stall", "stall or unstall the worker"),
+        Binding("x", "kill", "kill the worker"),
+        Binding("i", "inject", "inject a fault"),
+        Binding("enter", "detail", "what the worker did"),
         Binding("j,down", "select(1)", "next worker"),
         Binding("k,up", "select(-1)", "previous worker"),
         Binding("g,home", "select_end(0)", "first worker"),
         Binding("G,end", "select_end(1)", "last worker"),
         Binding("pageup", "older(5)", "older events"),
         Binding("pagedown", "older(-5)", "newer events"),
-        Binding("f", "follow", "follow"),
-        Binding("m", "app.symbols", "symbols"),
-        Binding("d", "app.dark", "light"),
-        Binding("ctrl+s", "app.picture", "picture"),
+        Binding("f", "follow", "events: follow or hold"),
     ]
 
-    CSS = """
-    LiveScreen { background: $background; color: $foreground; overflow: hidden; }
-    LiveScreen LineWidget { width: 1fr; height: auto; }
-    LiveScreen #head, LiveScreen #keys { height: 1; }
+    DEFAULT_CSS = """
     LiveScreen #bottom { height: 1fr; }
     LiveScreen #plot, LiveScreen #events { height: 1fr; }
-    LiveScreen .panel {
-        border-title-color: $foreground; border-subtitle-color: $muted;
-        border-title-style: none; border-subtitle-style: none;
-    }
-    LiveScreen.framed .panel { border: round $frame; }
-    LiveScreen.framed.ascii .panel { border: ascii $frame; }
     """
 
     def __init__(self, look: Look) -> None:
-        super().__init__(id="live")
-        self.head = Header(look, id="head")
+        super().__init__(look, id="live")
         self.part_map = PartMap(look, id="map")
         self.worker_list = Workers(look, id="workers")
         self.curve = Throughput(look, id="plot")
         self.event_list = EventList(look, id="events")
-        self.keys = KeyBar(look, id="keys")
         self.selected: str | None = None
         self.held_at: int | None = None  #: number of the event line above which nothing newer is shown
-        self.said: SaidRow | None = None
         self._map_titled: tuple[MapLayout, Size, Look] | None = None
         self._curve_drawn: tuple[int, Size, Look] | None = None
         self._cells = view.TimelineCells()
+        self._matches = Matches()
         self._start = 0  #: first worker in view
         self._plan: Plan | None = None
         self._names: list[str] = []
 
-    @property
-    def console_app(self) -> ConsoleApp:
-        return cast("ConsoleApp", self.app)
-
-    @property
-    def model(self) -> Model:
-        return self.console_app.model
-
-    def compose(self) -> ComposeResult:
-        yield self.head
-        yield self.part_map
-        yield self.worker_list
+    def compose_body(self) -> ComposeResult:
+        yield as_panel(self.part_map)
+        yield as_panel(self.worker_list)
         with Horizontal(id="bottom"):
-            yield self.curve
-            yield self.event_list
-        yield self.keys
-
-    def on_mount(self) -> None:
-        for panel in (self.part_map, self.worker_list, self.curve, self.event_list):
-            panel.add_class("panel")
-        self.set_class(self.console_app.look.ascii_only, "ascii")
-
-    def on_resize(self, event: events.Resize) -> None:
-        self.call_after_refresh(self.console_app.repaint)
+            yield as_panel(self.curve)
+            yield as_panel(self.event_list)
 
     # --- what is shown -----------------------------------------------------------------------------------
 
@@ -185,23 +171,14 @@ class LiveScreen(Screen[None]):
         width, height = self.size
         if not width or not height:
             return
-        app, model, look = self.console_app, self.model, self.console_app.look
-        clock = app.virtual_time
+        model, look = self.model, self.console_app.look
         order = self.worker_order()
         self._arrange(width, height, len(order), look)
         plan = self._plan
         assert plan is not None
         self.head.show(
             (
-                view.title_row(
-                    model,
-                    now,
-                    readonly=app.readonly,
-                    ended=app.ended,
-                    rate=None if clock is None else clock.rate,
-                    halted=clock is not None and clock.halted,
-                ),
-                view.bar_row(model, now, look),
+                *self.head_rows(now),
                 view.counts_row(model, now),
                 *(() if model.gauges is None else (view.gauges_row(model.gauges),)),
             )[: plan.head]
@@ -214,11 +191,14 @@ class LiveScreen(Screen[None]):
         self.update_keys()
 
     def _arrange(self, width: int, height: int, workers: int, look: Look) -> None:
-        """Plan the rows anew when the size, the fleet or the grid changed."""
+        """Plan the rows anew when the size, the fleet, the grid or the panel in front changed."""
         halves = not (look.symbols or look.ascii_only)
-        inner = width - 2
-        most = plan_map(self.model.parts, inner, map_lines_max(height), halves=halves).lines
-        plan = plan_screen(width, height, workers, most, self.model.gauges is not None)
+        gauges = self.model.gauges is not None
+        if self.zoomed is None:
+            most = plan_map(self.model.parts, width - 2, map_lines_max(height), halves=halves).lines
+            plan = plan_screen(width, height, workers, most, gauges)
+        else:
+            plan = plan_zoomed(width, height, self.zoomed.id or "", gauges)
         if plan == self._plan:
             return
         self._plan = plan
@@ -228,6 +208,7 @@ class LiveScreen(Screen[None]):
         self._set_lines(self.part_map, plan.map, frame)
         self._set_lines(self.worker_list, plan.workers + plan.column_names, frame)
         self.query_one("#bottom").display = plan.bottom > 0
+        self.event_list.display = plan.plot_width < width
         self.curve.display = plan.plot_width > 0
         self.curve.styles.width = plan.plot_width or 1
 
@@ -243,7 +224,8 @@ class LiveScreen(Screen[None]):
         halves = not (app.look.symbols or app.look.ascii_only)
         layout = plan_map(model.parts, self.part_map.size.width, plan.map, halves=halves)
         dirty = model.take_dirty()
-        changed = self.part_map.lay_out(layout)
+        changed = self.part_map.lay_out(layout) or self.stale
+        self.stale = False
         if changed or dirty:
             parts = range(layout.parts) if changed else dirty
             self.part_map.update_parts(parts, model.part_state, model.shade)
@@ -278,32 +260,30 @@ class LiveScreen(Screen[None]):
                 self.curve.show(view.plot(model, now, *self.curve.size, look))
                 self.curve.title(*view.plot_title(model, now))
         stop = model.events_total if self.held_at is None else self.held_at
-        lines = tail(model.events, model.events_total, stop, self.event_list.size.height)
-        self.event_list.show(lines)
-        self.event_list.title(*view.events_title(model, self.held_at, self.event_list.size.width))
+        height = self.event_list.size.height
+        if self.needle:
+            self.event_list.show(self._matches.newest(model, self.needle, stop, height))
+        else:
+            self.event_list.show(tail(model.events, model.events_total, stop, height))
+        words = view.events_title(model, self.held_at, self.event_list.size.width)
+        self.event_list.title(words[0] + (f"  with {self.needle!r}" if self.needle else ""), words[1])
 
-    def update_keys(self) -> None:
-        self.keys.show((self.said or KeysRow(self.key_list()),))
-
-    def key_list(self) -> tuple[Key, ...]:
-        """The keys of the last row, most needed first."""
+    def own_keys(self) -> tuple[Key, ...]:
         app = self.console_app
         worker = self.selected_worker
-        can = app.can_control
-        on_worker = can and worker is not None and not worker.is_gone
+        on_worker = app.can_control and worker is not None and not worker.is_gone
         return (
-            Key("q", "quit", "app.ask_quit"),
-            Key("?", "help", "app.help"),
-            Key("space", "resume" if app.standing else "pause", "app.pause", can),
             Key("enter", "detail", "detail", worker is not None),
             Key("s", "unstall" if worker and worker.state == "stalled" else "stall", "stall", on_worker),
             Key("x", "kill", "kill", on_worker),
             Key("i", "fault", "inject", on_worker),
             Key("f", "follow" if self.held_at is not None else "hold", "follow"),
-            Key("m", "colours" if app.look.symbols else "symbols", "app.symbols", not app.look.ascii_only),
-            Key("d", "light" if app.look.palette.dark else "dark", "app.dark"),
-            Key("^s", "picture", "app.picture"),
         )
+
+    def copied(self) -> str | None:
+        """The claim of the selected worker, else the run."""
+        worker = self.selected_worker
+        return worker.token if worker is not None and worker.token else super().copied()
 
     # --- keys --------------------------------------------------------------------------------------------
 
@@ -312,7 +292,7 @@ class LiveScreen(Screen[None]):
             worker = self.selected_worker
             able = self.console_app.can_control and worker is not None and not worker.is_gone
             return True if able else None
-        return True
+        return super().check_action(action, parameters)
 
     def action_select(self, steps: int) -> None:
         worker = self.selected_worker
@@ -371,6 +351,3 @@ class LiveScreen(Screen[None]):
 
     def on_event_list_scrolled(self, message: EventList.Scrolled) -> None:
         self.action_older(message.lines)
-
-    async def on_key_bar_pressed(self, message: KeyBar.Pressed) -> None:
-        await self.run_action(message.action)

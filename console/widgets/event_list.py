@@ -3,6 +3,7 @@ the log goes on, and its title says how many lines came since."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable, Sequence
 from itertools import islice
 
@@ -10,6 +11,7 @@ from textual import events
 from textual.message import Message
 from textual.strip import Strip
 
+from console.runstate import RunState
 from console.theme import Look, Mark
 from console.widgets.lines import Line, LineWidget, clip, fit
 from console.wording import WARNINGS, EventLine
@@ -38,6 +40,31 @@ def tail(ring: Sequence[EventLine], total: int, stop: int, count: int) -> list[E
     stop = min(max(stop, oldest), total)
     newest_first = islice(reversed(ring), total - stop, total - stop + max(count, 0))
     return list(newest_first)
+
+
+class Matches:
+    """The lines with certain words, kept up to date as the log grows: each line is looked at once."""
+
+    def __init__(self) -> None:
+        self._needle = ""
+        self._seen = 0  #: lines ever that were looked at
+        self._found: deque[tuple[int, EventLine]] = deque()  #: with the number of each
+
+    def newest(self, model: RunState, needle: str, stop: int, count: int) -> list[EventLine]:
+        """At most ``count`` matching lines before number ``stop``, newest first; what the ring of events has
+        dropped is not there. ``needle`` is in lower case."""
+        total, oldest = model.events_total, model.events_total - len(model.events)
+        if needle != self._needle or self._seen > total:
+            self._needle, self._seen = needle, 0
+            self._found.clear()
+        new = total - max(self._seen, oldest)
+        for number, line in enumerate(islice(model.events, len(model.events) - new, None), total - new):
+            if needle in f"{line.worker} {line.text}".casefold():
+                self._found.append((number, line))
+        self._seen = total
+        while self._found and self._found[0][0] < oldest:
+            self._found.popleft()
+        return list(islice((line for number, line in reversed(self._found) if number < stop), max(count, 0)))
 
 
 class EventList(LineWidget):

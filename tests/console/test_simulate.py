@@ -234,7 +234,7 @@ async def test_keys_halt_hurry_and_step_virtual_time() -> None:
         assert source.halted and app.standing and not app.model.paused
         assert head(app).badge == "HALTED" and head(app).facts[0] == "5 x real time"
         await pilot.press("right_square_bracket", "left_square_bracket")
-        said = app.live.said
+        said = app.said
         assert source.halted and said is not None and "halted at 10.00 s" in said.text
         real.time = 2.0
         app.tick()

@@ -121,7 +121,7 @@ began = time.monotonic()
 player = Player(play(), clock=lambda: 30 + time.monotonic() - began)
 
 class App(ConsoleApp):
-    def action_picture(self):
+    def action_export(self):
         raise RuntimeError("as if by a bug")
 
 app = App(player, exit_when_done=False, readonly="readonly" in sys.argv)
