@@ -54,6 +54,8 @@ class ConsoleApp(Operating, Leaving):
     """
 
     TITLE = "uneven"
+    #: The screen that it opens with and that escape leads back to.
+    HOME = "live"
     COMMANDS = {KeyCommands}  # noqa: RUF012 - declared so by Textual
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "help", "all keys and signs"),
@@ -108,7 +110,7 @@ class ConsoleApp(Operating, Leaving):
     async def on_mount(self) -> None:
         for name, screen in self.run_screens.items():
             self.install_screen(screen, name)
-        await self.push_screen(self.live)
+        await self.push_screen(self.run_screens[self.HOME])
         self.set_interval(1 / self._refresh_hz, self.tick)
         self.tick()
 

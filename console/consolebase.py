@@ -88,9 +88,9 @@ class ConsoleBase(App[Outcome], inherit_bindings=False):
 
     @property
     def virtual_time(self) -> VirtualTime | None:
-        """The clock of a simulation; None where time can't be helped."""
+        """The clock of what can be hurried, slowed and halted; None where time can't be helped."""
         source = self.source
-        return source if source.world == "simulated" and isinstance(source, VirtualTime) else None
+        return source if isinstance(source, VirtualTime) else None
 
     @property
     def standing(self) -> bool:

@@ -166,7 +166,7 @@ class Lane:
         return now if self.ended_at is None else min(now, self.ended_at)
 
     def figures(self, now: float) -> Figures:
-        """What has come of it by ``now``; the tape's own, which know more than events tell, once it is over."""
+        """What has come of it by ``now``; once it is over the tape's own, which knows more."""
         if self.ended_at is not None:
             return self.tape.final
         model, final, at = self.model, self.tape.final, self.tape.lease_time(now)

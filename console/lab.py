@@ -256,7 +256,7 @@ def _check_runs_only(typed: Collection[str]) -> None:
     wrong = sorted(set(typed) - _FOR_RUNS)
     if wrong:
         raise UsageError(
-            f"--{wrong[0].replace('_', '-')} and --runs exclude each other: runs that were made are as they are"
+            f"--{wrong[0].replace('_', '-')} and --runs exclude each other: it says what to simulate"
         )
 
 

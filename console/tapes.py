@@ -77,7 +77,8 @@ class SimulatedTape:
 
 class RecordedTape:
     """A run that was made, from its first grant on. ``read`` gives its records from the start, each time; to
-    be rewound before it is played. Raises what ``read`` raises, and UsageError for a run in which nothing was ever granted."""
+    be rewound before it is played. Raises what ``read`` raises, and UsageError for a run in which nothing was
+    ever granted."""
 
     def __init__(self, name: str, read: Callable[[], Iterator[Record]]) -> None:
         self.name = name
@@ -87,7 +88,9 @@ class RecordedTape:
             model.fold(record)
             last = max(last, record.at)
         if model.first_grant_at is None:
-            raise UsageError(f"the run {shorten(name)} has nothing to compare: no work was ever granted in it")
+            raise UsageError(
+                f"the run {shorten(name)} has nothing to compare: no work was ever granted in it"
+            )
         header, options = model.header, model.options
         self.run_id = header.run_id if header else ""
         self.input, self.output = (header.input, header.output) if header else ("", "")
@@ -176,7 +179,7 @@ def _sort_key(score: Score) -> tuple[bool, float]:
 def watch_heats(heats: Sequence[Heat], *, rate: float, refresh_hz: float, ascii_only: bool) -> None:
     """Show them in the console, ``rate`` seconds of the runs a second, until the user leaves."""
     # Imported late: textual is for those who want it.
-    from console.app import ConsoleApp
+    from console.compare_app import CompareApp
 
     contest = Contest(heats, VirtualClock(MonotonicClock(), rate))
-    ConsoleApp(contest, refresh_hz=refresh_hz, ascii_only=ascii_only, exit_when_done=False).run()
+    CompareApp(contest, refresh_hz=refresh_hz, ascii_only=ascii_only).run()

@@ -162,7 +162,7 @@ class RunScreen(Screen[None], inherit_bindings=False):
             Key("q", "quit", "app.ask_quit"),
             Key("?", "help", "app.help"),
             *back,
-            Key("space", "resume" if app.standing else "pause", "app.pause", app.can_control),
+            Key("space", "resume" if app.standing else "pause", "app.pause", app.allowed("pause") is True),
             *own[:3],
             *search,
             Key("^p", "more", "app.command_palette"),
@@ -203,7 +203,7 @@ class RunScreen(Screen[None], inherit_bindings=False):
         elif self.zoomed is not None:
             self.action_zoom()
         else:
-            await self.console_app.action_show_screen("live")
+            await self.console_app.action_show_screen(self.console_app.HOME)
 
     def action_zoom(self) -> None:
         focused = self.focused

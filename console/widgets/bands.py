@@ -83,7 +83,7 @@ class WorkerBand:
     label: str
     cells: bytes  #: as for ``console.widgets.timeline.draw_cells``
     selected: bool
-    bound: int | None
+    bound: int | None  #: cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,7 @@ class StackBand:
     cells: bytes
     selected: bool
     bound: int | None
+    alone: bool = False  #: all there is of its run, without a head
 
 
 def gutter_of(width: int) -> int:
@@ -223,7 +224,7 @@ def ruler(axis: Axis) -> str:
     while (at := number * step) < axis.stop:
         place = math.floor(at / axis.cell_seconds + 1e-9) - axis.first
         words = "'" + _tick_text(at, step)
-        if 0 <= place and place + len(words) <= axis.width:
+        if place >= 0 and place + len(words) <= axis.width:
             label[place : place + len(words)] = words
         number += 1
     return "".join(label)

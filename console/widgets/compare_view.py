@@ -18,7 +18,16 @@ from console.contest import Contest, Figures, Lane
 from console.theme import Mark
 from console.timeline import WorkerModel
 from console.verdict import Run, Verdict, verdict
-from console.widgets.bands import Axis, HeadRow, RulerRow, StackBand, WorkerBand, ruler, share_rows, stack_rows
+from console.widgets.bands import (
+    Axis,
+    HeadRow,
+    RulerRow,
+    StackBand,
+    WorkerBand,
+    ruler,
+    share_rows,
+    stack_rows,
+)
 from console.widgets.event_list import time_text
 from console.widgets.header import TitleRow
 from console.widgets.standings import RunRow, TitlesRow, best_of, run_values
@@ -55,6 +64,14 @@ def plan_compare(width: int, height: int, runs: int) -> Plan:
     if bands < 2:
         standings, bands, titles = max(rest - frame, 0) and min(runs, rest), 0, False
     return Plan(framed, words, titles, standings, bands)
+
+
+def plan_zoomed(plan: Plan, height: int, bands: bool, runs: int) -> Plan:
+    """The bands, or the table, fill what the title leaves."""
+    rows = max(height - 2 - (2 if plan.framed else 0), 0)
+    if bands:
+        return Plan(plan.framed, 0, False, 0, rows)
+    return Plan(plan.framed, 0, rows > 1, min(runs, max(rows - 1, 1)), 0)
 
 
 # --- the axis --------------------------------------------------------------------------------------------
@@ -245,7 +262,11 @@ def band_rows(
     window = window_of(len(lanes), rows - 1, contest.selected, 0)
     seen = lanes[window.start : window.stop]
     counts = [lane.workers for lane in seen]
-    for lane, height in zip(seen, share_rows(counts, rows - 1), strict=True):
+    heights = share_rows(counts, rows - 1)
+    spaced = rows - 1 - sum(heights) >= len(seen) - 1 > 0 and min(heights) > 1
+    for lane, height in zip(seen, heights, strict=True):
+        if spaced and lane is not seen[0]:
+            shown.append(None)
         index = lane.number - 1
         each = figures[index]
         bound = None if each.bound_seconds is None else axis.cell(each.bound_seconds)
@@ -265,10 +286,15 @@ def band_rows(
         else:
             label = f"{len(workers)} w" if height > 1 else f"{lane.number}"
             shown += [
-                StackBand(label if place == 0 else "", row, selected, bound)
+                StackBand(label if place == 0 else "", row, selected, bound, alone=height == 1)
                 for place, row in enumerate(stack_rows(drawn, body))
             ]
     return shown
+
+
+def lanes_in(rows: Sequence[Hashable]) -> int:
+    """How many runs have a band among these rows."""
+    return sum(isinstance(row, HeadRow) or (isinstance(row, StackBand) and row.alone) for row in rows)
 
 
 def band_note(figures: Figures, over: bool, first: bool) -> str:

@@ -31,7 +31,7 @@ class Column:
     from_width: int  #: of the widget, below which the column is left out
 
 
-BAR_COLUMN = Column("", 22, 118)
+BAR_COLUMN = Column("", 16, 116)
 COLUMNS = (
     Column("finished", 10, 0),
     Column("ratio", 8, 40),
