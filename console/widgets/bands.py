@@ -206,7 +206,7 @@ def _stack_cell(
     for row in range(rows):
         base = (rows - 1 - row) * STEPS
         level = min(max(top - base, 0), STEPS)
-        mark = running if plain > base and (plain - base) * 2 >= level else Mark.DUPLICATED
+        mark = running if plain - base >= level else Mark.DUPLICATED
         stacked[row][cell] = mark << _MARK_SHIFT | level if level else 0
     if trouble is not None:
         stacked[0][cell] = trouble << _MARK_SHIFT | STEPS
