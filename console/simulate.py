@@ -31,13 +31,13 @@ from farm.simulation.source import SimulatedSource
 ROWS_MAX = 64
 
 #: As in the console (console.theme.SYMBOLS), which needs textual.
-_SIGNS = {"claim": "#", "duplicate": "=", "lapsed": "!", "refused": "x", "idle": ".", "stalled": "~"}
+_SIGNS = {"claim": "#", "duplicate": "=", "lapsed": "!", "refused": "x", "idle": "_", "stalled": "~"}
 _LEGEND = {
     "|": "a claim begins",
     "-": "overhead",
     "#": "rendering",
     "=": "rendering a duplicate",
-    ".": "without a claim",
+    "_": "without a claim",
     "!": "lapsed, from its last word on",
     "~": "stopped, or silent since a lapse",
     "x": "refused",

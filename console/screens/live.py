@@ -30,7 +30,7 @@ from console.widgets.workers import Columns, HeadRow, WorkerRow, Workers
 HEAD_LINES = 3
 EVENT_LINES_MIN = 3
 #: From this size on there is a row for how full queues and memory are.
-GAUGES_SIZE = Size(90, 30)
+GAUGES_SIZE = Size(76, 24)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class LiveScreen(RunScreen):
         self.head.show(
             (
                 *self.head_rows(now),
-                view.counts_row(model, now),
+                view.counts_row(model, now, "" if plan.plot_width else view.trend(model, now, look)),
                 *(() if model.gauges is None else (view.gauges_row(model.gauges),)),
             )[: plan.head]
         )

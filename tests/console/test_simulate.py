@@ -117,7 +117,7 @@ def test_signs_are_those_of_the_console() -> None:
     signs = {
         mark: SYMBOLS[mark] for mark in (Mark.DONE, Mark.DUPLICATED, Mark.LAPSED, Mark.FAILED, Mark.IDLE)
     }
-    assert list(signs.values()) == ["#", "=", "!", "x", "."]
+    assert list(signs.values()) == ["#", "=", "!", "x", "_"]
     assert draw([Span("stalled", 0.0, 1.0)], {}, 1.0, 1) == SYMBOLS[Mark.STALLED]
 
 
