@@ -61,8 +61,8 @@ def bound_of(frames: int, fleet: Iterable[tuple[float, float]]) -> float | None:
 
 
 def lower_bound(model: RunState) -> float | None:
-    """``bound_of`` the whole job, by what is known of the workers now; None: it was begun under another relay,
-    or no speed is known."""
+    """``bound_of`` the whole job, by what is known of the workers now. None: it was begun under another
+    relay, or no speed is known."""
     if model.resumed_frames:
         return None
     fleet = []

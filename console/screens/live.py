@@ -176,11 +176,13 @@ class LiveScreen(RunScreen):
         self._arrange(width, height, len(order), look)
         plan = self._plan
         assert plan is not None
+        gauges = model.gauges if plan.head > HEAD_LINES else None
+        trend = "" if plan.plot_width else view.trend(model, now, look)
         self.head.show(
             (
                 *self.head_rows(now),
-                view.counts_row(model, now, "" if plan.plot_width else view.trend(model, now, look)),
-                *(() if model.gauges is None else (view.gauges_row(model.gauges),)),
+                view.counts_row(model, now, "" if gauges else trend),
+                *(() if gauges is None else (view.gauges_row(gauges, trend),)),
             )[: plan.head]
         )
         if turn is not False:

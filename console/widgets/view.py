@@ -34,7 +34,7 @@ from console.widgets.timeline import cell_window, timeline_cells
 from console.widgets.workers import WINDOW_SECONDS, WorkerRow
 from farm.events import Gauges
 
-TREND_CELLS = 10
+TREND_CELLS = 8
 _PHASE_WORDS = {
     "probe": "reading the input's index",
     "measure": "measuring this machine's speed",
@@ -185,8 +185,8 @@ def counts_row(model: Model, now: float, trend: str = "") -> CountsRow:
     return CountsRow(tuple(counts), trend)
 
 
-def gauges_row(gauges: Gauges) -> CountsRow:
-    """How full everything is that is bounded."""
+def gauges_row(gauges: Gauges, trend: str = "") -> CountsRow:
+    """How full everything is that is bounded. ``trend`` as in ``counts_row``."""
     memory = size(gauges.memory_bytes)
     if gauges.memory_gate_bytes:
         memory += f"/{size(gauges.memory_gate_bytes)}"
@@ -199,7 +199,8 @@ def gauges_row(gauges: Gauges) -> CountsRow:
             Count("parts waiting", "wait", count(gauges.parts_waiting)),
             Count("memory", "mem", memory),
             Count("loop late", "late", late),
-        )
+        ),
+        trend,
     )
 
 
