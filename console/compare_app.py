@@ -13,8 +13,10 @@ from collections.abc import Iterable
 from console.app import ConsoleApp
 from console.contest import Contest
 from console.screens.base import RunScreen
+from console.screens.chunks import ChunksScreen
 from console.screens.compare import CompareScreen
 from console.screens.live import LiveScreen
+from console.screens.timeline import TimelineScreen
 
 
 class CompareApp(ConsoleApp):
@@ -48,7 +50,11 @@ class CompareApp(ConsoleApp):
         if self.model is contest.lane.model:
             return
         self.model = contest.lane.model
-        self.live = LiveScreen(self.look)
+        self.live, self.timeline, self.chunks = (
+            LiveScreen(self.look),
+            TimelineScreen(self.look),
+            ChunksScreen(self.look),
+        )
         fresh = {screen.NAME: screen for screen in self.make_screens()}
         for name, old in self.run_screens.items():
             if old is not fresh[name]:

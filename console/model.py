@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from console.chunks import HANDLERS as CHUNK_HANDLERS
+from console.chunks import LAPSES
 from console.partmap import CLAIMED, CREDITED, DUPLICATE, LAPSED, OPEN, SET_ASIDE, PartMap
 from console.runstate import EVENTS_MAX, Credit, Header, RunState
 from console.timeline import ClaimModel, PartDelivery, WorkerModel
@@ -34,7 +36,6 @@ __all__ = [
 
 #: The events of which there are most. None of them makes the whole job's progress smaller.
 _STEADY: Final = frozenset({ev.LeaseRenewed, ev.PartCredited, ev.BlockStored, ev.ClaimGranted, ev.ClaimEnded})
-_LAPSES: Final = frozenset({"lapsed", "stalled", "timed out"})
 
 
 class Model(RunState):
@@ -52,6 +53,9 @@ class Model(RunState):
         handler = _HANDLERS.get(kind)
         if handler is not None:
             handler(self, at, event)
+        keep = CHUNK_HANDLERS.get(kind)
+        if keep is not None:
+            keep(self.book, at, event)
         if is_told(event):
             self.events.add(at, event)
 
@@ -208,7 +212,7 @@ class Model(RunState):
 
     def _claim_ended(self, at: float, event: ev.ClaimEnded) -> None:
         self.wasted_frames += event.wasted_frames
-        lapsed = event.how in _LAPSES
+        lapsed = event.how in LAPSES
         self.lapses += lapsed
         worker = self._worker(at, event.worker)
         worker.wasted_frames += event.wasted_frames
@@ -229,6 +233,9 @@ class Model(RunState):
         if event.at in self.grid.cuts:
             for claim in self.chunks.get(f"c{event.chunk}", ()):
                 self.map.shrink(claim, event.at)
+                holder = self._worker(at, claim.worker)
+                if claim is holder.claim and not holder.is_gone:
+                    holder.mark("split", at, claim.token)
 
     def _range_reopened(self, at: float, event: ev.RangeReopened) -> None:
         """Claims open their parts as they end; what is left are parts set aside, to be tried again."""
@@ -277,7 +284,8 @@ class Model(RunState):
         if not frames:
             return
         # ``worker.name``: one text for all its parts, not one for each record.
-        self.credits[event.part] = Credit(worker.name, self.epoch, event.size_bytes, event.lost_frames)
+        chunk = self.book.number_of(event.token) if event.chunk is None else event.chunk
+        self.credits[event.part] = Credit(worker.name, self.epoch, event.size_bytes, event.lost_frames, chunk)
         worker.credit(frames, seconds)
         self.throughput.add(at, frames)
         self.lost_frames += event.lost_frames
@@ -317,6 +325,7 @@ class Model(RunState):
         if not frames:
             return
         credit = self.credits.pop(event.part)
+        self.book.void(at, event, credit.chunk, frames)
         self.voided_frames += frames
         self.delivered_bytes -= credit.size_bytes
         self.lost_frames -= credit.lost_frames

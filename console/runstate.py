@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from console.chunks import ChunkBook
 from console.eventlines import EventLines
 from console.forecast import Forecast, forecast, overall_progress
 from console.partmap import CLAIMED, CREDITED, DUPLICATE, LAPSED, OPEN, SET_ASIDE, PartMap
@@ -35,6 +36,7 @@ _NOT_DIGESTED: Final = frozenset(
         "estimated",
         "estimated_at",
         "gauges",
+        "book",
     }
 )
 
@@ -59,6 +61,7 @@ class Credit(msgspec.Struct, frozen=True, gc=False):
     epoch: int  #: of the relay that credited it
     size_bytes: int
     lost_frames: int = 0
+    chunk: int = -1  #: -1: adopted from the store
 
 
 class RunState:
@@ -98,6 +101,7 @@ class RunState:
         self.claims: dict[str, ClaimModel] = {}  #: all and only the live claims, by token
         self.chunks: dict[str, list[ClaimModel]] = {}  #: chunks in flight with their live claims
         self.map = PartMap(_NO_GRID)  #: of one open part until ``RunOpened``
+        self.book = ChunkBook()  #: every chunk and its story
         self.credits: dict[int, Credit] = {}  #: of every credited part
 
         self.adopted_frames = 0
@@ -234,5 +238,6 @@ class RunState:
         values["parts"] = bytes(self.map.state)
         values["rendered"] = self.map.rendered.tolist()
         values["frames_in"] = tuple(self.map.frames_in)
+        values["chunks_told"] = self.book.digest()
         values["throughput"] = self.throughput.digest()
         return values

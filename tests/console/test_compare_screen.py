@@ -132,7 +132,9 @@ async def test_a_run_is_selected_and_opened_on_the_other_screens() -> None:
         await press(pilot, "g", "1")
         assert app.front is app.live and app.model is app.contest.lanes[0].model
         assert "policy fair" in screen_text(app)
-        await press(pilot, "4")
+        await press(pilot, "2")
+        assert app.front is app.timeline and "w1" in screen_text(app)
+        await press(pilot, "3", "4")
         assert app.front is app.compare
 
 
