@@ -37,6 +37,7 @@ from console.presenting import Presenting
 from console.screens.base import RunScreen
 from console.screens.chunks import ChunksScreen
 from console.screens.live import LiveScreen
+from console.screens.timeline import TimelineScreen
 from console.terminal import SignalBox
 from console.theme import DARK, LIGHT, Look, textual_theme
 from console.widgets.lines import LineWidget
@@ -62,6 +63,8 @@ class ConsoleApp(Controlling, Leaving, Presenting):
     """
 
     TITLE = "uneven"
+    #: The screen that it opens with and that escape leads back to.
+    HOME = "live"
     COMMANDS = {KeyCommands}  # noqa: RUF012 - declared so by Textual
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark", "help", "all keys and signs"),
@@ -101,12 +104,14 @@ class ConsoleApp(Controlling, Leaving, Presenting):
         self._busy = False  #: the last tick brought more than BUSY_RECORDS
         self._turn: bool | None = None
         self.live = LiveScreen(self.look)
+        self.timeline = TimelineScreen(self.look)
         self.chunks = ChunksScreen(self.look)
         self.run_screens: dict[str, RunScreen] = {screen.NAME: screen for screen in self.make_screens()}
 
     def make_screens(self) -> Iterable[RunScreen]:
         """The screens that this run has, in the order of their keys."""
         yield self.live
+        yield self.timeline
         yield self.chunks
 
     # --- life --------------------------------------------------------------------------------------------
@@ -120,7 +125,7 @@ class ConsoleApp(Controlling, Leaving, Presenting):
     async def on_mount(self) -> None:
         for name, screen in self.run_screens.items():
             self.install_screen(screen, name)
-        await self.push_screen(self.live)
+        await self.push_screen(self.run_screens[self.HOME])
         self.set_interval(1 / self._refresh_hz, self.tick)
         self.tick()
 

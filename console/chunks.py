@@ -57,6 +57,7 @@ class Attempt:
     """One claim on a chunk, live while ``until_seconds`` is None."""
 
     token: str
+    chunk: int
     worker: str
     start: int
     stop: int
@@ -96,7 +97,7 @@ class ChunkStory:
 
 
 class ChunkBook:
-    """The chunks of one run by number. Read it freely; only ``fold`` writes."""
+    """The chunks of one run by number. Read it freely; only ``HANDLERS`` and ``void`` write."""
 
     def __init__(self) -> None:
         self.state = bytearray()
@@ -114,18 +115,15 @@ class ChunkBook:
         self.having: dict[Trait, array[int]] = {trait: array("q") for trait in Trait}
         self.changes = 0  #: grows with everything that a list of chunks shows, but for rendering
         self._stories: dict[int, ChunkStory] = {}
+        self._live: dict[str, Attempt] = {}  #: live claims by token: what most events are about
         self._plain: deque[int] = deque()
         self._troubled: deque[int] = deque()
         self._index: dict[str, int] = {}
         self._failed_in: dict[int, int] = {}  #: chunk in which a part failed, until it is credited or retried
 
     def __len__(self) -> int:
+        """Chunks ever, those that the log says nothing of included."""
         return len(self.state)
-
-    def fold(self, at: float, event: ev.AnyEvent) -> None:
-        handler = _HANDLERS.get(type(event))
-        if handler is not None:
-            handler(self, at, event)
 
     # --- reading -----------------------------------------------------------------------------------------
 
@@ -136,6 +134,11 @@ class ChunkBook:
     @property
     def stories_kept(self) -> int:
         return len(self._stories)
+
+    def number_of(self, token: str) -> int:
+        """The number of the chunk that a token is of; -1 for what is no token."""
+        attempt = self._live.get(token)
+        return chunk_of(token) if attempt is None else attempt.chunk
 
     def worker_of(self, number: int) -> str:
         """Who had the newest claim on it."""
@@ -193,8 +196,8 @@ class ChunkBook:
         if len(story.attempts) >= ATTEMPTS_MAX:
             ended = (a.token for a in story.attempts.values() if a.until_seconds is not None)
             story.attempts.pop(next(ended, next(iter(story.attempts))))
-        story.attempts[event.token] = Attempt(
-            event.token, event.worker, event.start, event.stop, at, event.duplicate, event.why
+        story.attempts[event.token] = self._live[event.token] = Attempt(
+            event.token, number, event.worker, event.start, event.stop, at, event.duplicate, event.why
         )
         story.live += 1
         self.live[number] = story
@@ -209,15 +212,14 @@ class ChunkBook:
         self.changes += 1
 
     def _open(self, number: int, at: float, event: ev.ClaimGranted) -> ChunkStory:
-        while len(self.state) <= number:
-            self.state.append(ChunkState.UNKNOWN)
-            self.traits.append(0)
-            for column in (self.start, self.stop, self.credited):
-                column.append(0)
-            self.from_seconds.append(at)
-            self.until_seconds.append(at)
-            self.attempts.append(0)
-            self.worker.append(0)
+        more = number + 1 - len(self.state)
+        if more > 0:
+            self.state.extend(bytes(more))
+            self.traits.extend(bytes(more))
+            for column in (self.start, self.stop, self.credited, self.attempts, self.worker):
+                column.extend([0] * more)
+            for times in (self.from_seconds, self.until_seconds):
+                times.extend([at] * more)
         self.start[number], self.stop[number] = event.start, event.stop
         self.from_seconds[number] = at
         story = self._stories[number] = ChunkStory(number)
@@ -244,6 +246,7 @@ class ChunkBook:
         if story is None or attempt is None or attempt.until_seconds is not None:
             return
         number = story.number
+        self._live.pop(event.token, None)
         attempt.until_seconds, attempt.how, attempt.reason = at, event.how, event.reason
         attempt.wasted_frames += event.wasted_frames
         story.live -= 1
@@ -303,16 +306,17 @@ class ChunkBook:
             self.changes += 1
 
     def _part_credited(self, at: float, event: ev.PartCredited) -> None:
-        _, attempt = self._attempt(event.token)
-        number = chunk_of(event.token) if event.chunk is None else event.chunk
-        if 0 <= number < len(self):
+        attempt = self._live.get(event.token)
+        number = self.number_of(event.token) if event.chunk is None else event.chunk
+        if 0 <= number < len(self.state):
             self.credited[number] += event.frames
         if attempt is not None:
             attempt.frames += event.frames
             attempt.parts += 1
             attempt.size_bytes += event.size_bytes
             attempt.sha256 = event.sha256
-        self._failed_in.pop(event.part, None)
+        if self._failed_in:
+            self._failed_in.pop(event.part, None)
         self.changes += 1
 
     def void(self, at: float, event: ev.PartVoided, number: int, frames: int) -> None:
@@ -363,8 +367,8 @@ def chunk_of(token: str) -> int:
     return int(digits) if token[:1] == "c" and digits.isascii() and digits.isdigit() else -1
 
 
-#: The event type of each handler is its key, which mypy can't express.
-_HANDLERS: Final[dict[type, Callable[[ChunkBook, float, Any], None]]] = {
+#: What the book makes of each type of event. The type is the key, which mypy can't express.
+HANDLERS: Final[dict[type, Callable[[ChunkBook, float, Any], None]]] = {
     ev.ClaimGranted: ChunkBook._claim_granted,
     ev.ClaimEnded: ChunkBook._claim_ended,
     ev.ChunkCompleted: ChunkBook._chunk_completed,

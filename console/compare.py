@@ -91,16 +91,16 @@ def compare(
     *,
     processes: int = 0,
     on_done: Callable[[int, int], None] = lambda done, of: None,
-    show: Callable[[Sequence[Trial]], object] = lambda trials: None,
+    show: Callable[[Sequence[Trial], Sequence[Score]], object] = lambda trials, scores: None,
 ) -> Comparison:
-    """Run all of it. ``on_done``: trials that are over, of all; ``show`` may let somebody watch them first,
-    which changes no figure. Raises UsageError."""
+    """Run all of it. ``on_done``: trials that are over, of all; ``show`` may let somebody watch them
+    afterwards, which changes no figure. Raises UsageError."""
     keys = list(product(schedules, fleets, conditions))
     trials = [Trial(*key, seed, setting) for key in keys for seed in seeds]
     for trial in trials[: len(fleets) * len(conditions) * len(seeds) : len(seeds)]:
         trial.world()  # one that makes no sense is refused before any work
-    show(trials)
     scores = run_trials(trials, processes=processes, on_done=lambda done: on_done(done, len(trials)))
+    show(trials, scores)
     count = len(seeds)
     cells = tuple(
         cell_of(*key, scores[number * count : (number + 1) * count]) for number, key in enumerate(keys)

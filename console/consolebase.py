@@ -93,9 +93,9 @@ class ConsoleBase(App[Outcome], inherit_bindings=False):
 
     @property
     def virtual_time(self) -> VirtualTime | None:
-        """The clock of a simulation or a recording; None where time can't be helped."""
+        """The clock of what can be hurried, slowed and halted; None where time can't be helped."""
         source = self.source
-        return source if source.world != "live" and isinstance(source, VirtualTime) else None
+        return source if isinstance(source, VirtualTime) else None
 
     @property
     def standing(self) -> bool:

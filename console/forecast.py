@@ -8,6 +8,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from console.timeline import USEFUL
@@ -39,6 +40,39 @@ class Forecast(NamedTuple):
     low: float
     mid: float
     high: float
+
+
+def bound_of(frames: int, fleet: Iterable[tuple[float, float]]) -> float | None:
+    """Seconds that no schedule can beat, for workers of ``(overhead_seconds, frames per second)``.
+
+    Each pays its overhead once and then renders without a rest, so the answer is the root t of
+    sum(rate * max(t - overhead, 0)) = frames; h + N / sum(r) when all have the same overhead. None: there is
+    nothing to do, or nobody.
+    """
+    total = offset = answer = 0.0
+    # Workers join in the order of their overheads; the root lies before the first that would be too late.
+    for overhead, rate in sorted(fleet):
+        if total and answer <= overhead:
+            break
+        total += rate
+        offset += rate * overhead
+        answer = (frames + offset) / total
+    return answer if frames and total else None
+
+
+def lower_bound(model: RunState) -> float | None:
+    """``bound_of`` the whole job, by what is known of the workers now. None: it was begun under another
+    relay, or no speed is known."""
+    if model.resumed_frames:
+        return None
+    fleet = []
+    for worker in model.workers.values():
+        rate = worker.fps_cap or worker.measured_fps or worker.rate.fps
+        if rate:
+            fleet.append((worker.overhead_seconds, rate))
+        elif not worker.is_gone:
+            return None
+    return bound_of(model.frames - model.set_aside_frames, fleet)
 
 
 def overall_progress(model: RunState) -> float:

@@ -12,7 +12,7 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from farm.paths import printable
 
 if TYPE_CHECKING:
     from console.compare import Format
+    from console.contest import Heat
     from console.trials import Setting, Trial
 
 #: More would take minutes and gigabytes.
@@ -164,6 +165,7 @@ def watched(
 
 
 def compare(
+    context: typer.Context,
     fleets: Annotated[
         str,
         typer.Option(
@@ -180,7 +182,16 @@ def compare(
             help="As in 'guided,12+late', with +ahead or +no-ahead behind; again for more.",
         ),
     ] = None,
-    more: Annotated[list[str] | None, typer.Argument(metavar="[POLICY+TAIL…]", help="More of them.")] = None,
+    more: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[POLICY+TAIL…]", help="More of them; with --runs, the runs."),
+    ] = None,
+    runs: Annotated[
+        bool,
+        typer.Option(
+            "--runs", help="Compare 2 to 8 runs that were made: ids, outputs, recordings; or the last two."
+        ),
+    ] = False,
     conditions: Annotated[
         str,
         typer.Option(
@@ -205,22 +216,22 @@ def compare(
     ] = None,
     processes: Annotated[int, typer.Option("--processes", help="0: as many as cores.")] = 0,
     ui: Annotated[
-        str, typer.Option("--ui", help="plain (auto); tui: watch the runs in the console, then the table.")
+        str, typer.Option("--ui", help="plain (auto); tui: side by side in the console, then the table.")
     ] = "plain",
     speed: Speed = 10.0,
     refresh: opt.Refresh = 10.0,
     ascii_only: opt.Ascii = False,
-    stay: opt.Stay = False,
 ) -> int:
     """Many policies over many fleets and conditions, in virtual time: one table.
 
-    Without options: all built-in policies on the article's two fleets. With --ui tui each run is shown on the
-    virtual clock first; q leaves that, and what you do to a run there changes nothing in the table.
+    Without options: all built-in policies on the article's two fleets. With --ui tui the policies of each
+    fleet are played in step on one clock first, the eight best of more; q leaves that. With --runs it is runs
+    that were made which are compared: uneven compare --runs RUN RUN.
     """
     from console import article as told
     from console import compare as lab
-    from console.simulate import watch_all
-    from console.trials import parse_conditions, parse_fleets, parse_schedule
+    from console.tapes import heats_of, watch_heats
+    from console.trials import Score, parse_conditions, parse_fleets, parse_schedule
     from farm.simulation.grid import FRESH
 
     chosen = _format(form)
@@ -232,6 +243,11 @@ def compare(
     if not 0 <= processes <= 256:
         raise UsageError(f"--processes {processes}: give 0 (as many as cores) to 256")
     _check_writable(output)
+    watch = partial(watch_heats, rate=speed, refresh_hz=refresh, ascii_only=ascii_only)
+    if runs:
+        _check_runs_only(opt.typed(context))
+        _compare_runs(more or (), chosen, output, watch if watched else None)
+        return ExitCode.DONE
     if article:
         found = told.run_article(_progress(), processes)
         _give(told.render(found, chosen, _width(output)), output)
@@ -244,6 +260,11 @@ def compare(
     places = parse_fleets(fleets)
     _check_frames(frames, places)
     first = 1 if places == [FRESH] else 0
+
+    def show(trials: Sequence[Trial], scores: Sequence[Score]) -> None:
+        if watched:
+            watch(heats_of(trials, scores))
+
     comparison = lab.compare(
         schedules,
         places,
@@ -252,12 +273,34 @@ def compare(
         setting,
         processes=processes,
         on_done=_progress(),
-        show=partial(watch_all, rate=speed, refresh_hz=refresh, ascii_only=ascii_only, stay=stay)
-        if watched
-        else lambda trials: None,
+        show=show,
     )
     _give(lab.render(comparison, chosen, _width(output)), output)
     return ExitCode.DONE
+
+
+_FOR_RUNS = frozenset(("runs", "more", "form", "output", "ui", "speed", "refresh", "ascii_only"))
+
+
+def _check_runs_only(typed: Collection[str]) -> None:
+    """Raises UsageError for an option that says what to simulate."""
+    wrong = sorted(set(typed) - _FOR_RUNS)
+    if wrong:
+        raise UsageError(
+            f"--{wrong[0].replace('_', '-')} and --runs exclude each other: it says what to simulate"
+        )
+
+
+def _compare_runs(
+    names: Sequence[str], form: Format, output: Path | None, watch: Callable[[Sequence[Heat]], None] | None
+) -> None:
+    """Raises UsageError, InputError or OutputError."""
+    from console import compare_runs as told
+
+    tapes = told.read_runs(told.named_or_newest(names))
+    if watch is not None:
+        watch([told.heat_of(tapes)])
+    _give(told.render(told.compared(tapes), form, _width(output)), output)
 
 
 # --- what the options mean -------------------------------------------------------------------------------

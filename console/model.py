@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from console.chunks import LAPSES, chunk_of
-from console.forecast import overall_progress
+from console.chunks import HANDLERS as CHUNK_HANDLERS
+from console.chunks import LAPSES
 from console.partmap import CLAIMED, CREDITED, DUPLICATE, LAPSED, OPEN, SET_ASIDE, PartMap
 from console.runstate import EVENTS_MAX, Credit, Header, RunState
 from console.timeline import ClaimModel, PartDelivery, WorkerModel
-from console.wording import NO_FAILURE, describe
+from console.wording import NO_FAILURE, is_told
 from farm import events as ev
 from farm.frames import PartGrid
 
@@ -34,6 +34,9 @@ __all__ = [
     "Model",
 ]
 
+#: The events of which there are most. None of them makes the whole job's progress smaller.
+_STEADY: Final = frozenset({ev.LeaseRenewed, ev.PartCredited, ev.BlockStored, ev.ClaimGranted, ev.ClaimEnded})
+
 
 class Model(RunState):
     """Everything the console knows of one run, folded from its events."""
@@ -41,18 +44,20 @@ class Model(RunState):
     def fold(self, record: ev.Record) -> None:
         """Take in the next record of the log."""
         event, at = record.event, record.at
-        self.at = max(self.at, at)
+        kind = type(event)
+        if at > self.at:
+            self.at = at
         self.records += 1
-        handler = _HANDLERS.get(type(event))
+        if kind not in _STEADY:
+            self.progress()  # before what may take it back
+        handler = _HANDLERS.get(kind)
         if handler is not None:
             handler(self, at, event)
-        self.book.fold(at, event)
-        line = describe(at, event)
-        if line is not None:
-            # Whatever moves the bar has a line, but for the progress of a phase.
-            self.events.append(line)
-            self.events_total += 1
-            self._progress = max(self._progress, overall_progress(self))
+        keep = CHUNK_HANDLERS.get(kind)
+        if keep is not None:
+            keep(self.book, at, event)
+        if is_told(event):
+            self.events.add(at, event)
 
     def _run_opened(self, at: float, event: ev.RunOpened) -> None:
         self.header = Header(
@@ -84,7 +89,6 @@ class Model(RunState):
     def _phase_progressed(self, at: float, event: ev.PhaseProgressed) -> None:
         if event.phase == self.phase:
             self.phase_fraction = min(max(self.phase_fraction, event.fraction), 1.0)
-            self._progress = max(self._progress, overall_progress(self))
 
     def _finish_estimated(self, at: float, event: ev.FinishEstimated) -> None:
         self.estimated, self.estimated_at = event, at
@@ -239,6 +243,9 @@ class Model(RunState):
         if event.at in self.grid.cuts:
             for claim in self.chunks.get(f"c{event.chunk}", ()):
                 self.map.shrink(claim, event.at)
+                holder = self._worker(at, claim.worker)
+                if claim is holder.claim and not holder.is_gone:
+                    holder.mark("split", at, claim.token)
 
     def _range_reopened(self, at: float, event: ev.RangeReopened) -> None:
         """Claims open their parts as they end; what is left are parts set aside, to be tried again."""
@@ -287,7 +294,7 @@ class Model(RunState):
         if not frames:
             return
         # ``worker.name``: one text for all its parts, not one for each record.
-        chunk = chunk_of(event.token) if event.chunk is None else event.chunk
+        chunk = self.book.number_of(event.token) if event.chunk is None else event.chunk
         self.credits[event.part] = Credit(worker.name, self.epoch, event.size_bytes, event.lost_frames, chunk)
         worker.credit(frames, seconds)
         self.throughput.add(at, frames)

@@ -31,8 +31,7 @@ class Operating(ConsoleBase):
     def allowed(self, action: str) -> bool | None:
         """Whether one of the actions of this file can be used now; None: it is shown grey."""
         if action == "pause":
-            played = self.source.world == "recording" and self.virtual_time is not None
-            return True if self.can_control or played else None
+            return True if self.can_control or self.virtual_time is not None else None
         if action in ("speed", "step"):
             return self.virtual_time is not None and not (self.ended and self.source.world == "simulated")
         return True

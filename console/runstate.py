@@ -7,17 +7,16 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
 from console.chunks import ChunkBook
-from console.forecast import Forecast, forecast
+from console.eventlines import EventLines
+from console.forecast import Forecast, forecast, overall_progress
 from console.partmap import CLAIMED, CREDITED, DUPLICATE, LAPSED, OPEN, SET_ASIDE, PartMap
 from console.timeline import GONE, ClaimModel, PartDelivery, Throughput, WorkerModel
-from console.wording import EventLine
 from farm import events as ev
 from farm.frames import PartGrid
 from farm.view import World
@@ -128,8 +127,7 @@ class RunState:
         self.stored_blocks = 0  #: of parts that came in blocks, each counted once
         self.blocks_of: dict[int, int] = {}  #: blocks that are there, of parts on their way
 
-        self.events: deque[EventLine] = deque(maxlen=EVENTS_MAX)
-        self.events_total = 0
+        self.events = EventLines(EVENTS_MAX)
         self.throughput = Throughput()
         self._progress = 0.0
 
@@ -213,8 +211,14 @@ class RunState:
         """The parts to draw again since the last call; after the run was opened, all of them."""
         return self.map.take_dirty()
 
+    @property
+    def events_total(self) -> int:
+        """Events with words that there ever were; ``events`` keeps the newest."""
+        return self.events.total
+
     def progress(self) -> float:
         """How far the whole job is, 0 to 1, all phases weighted; never goes back."""
+        self._progress = max(self._progress, overall_progress(self))
         return self._progress
 
     def fps(self, now: float, seconds: int = 30) -> float:

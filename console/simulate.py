@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -34,16 +34,25 @@ from farm.simulation.source import SimulatedSource
 ROWS_MAX = 64
 
 #: As in the console (console.theme.SYMBOLS), which needs textual.
-_SIGNS = {"claim": "#", "duplicate": "=", "lapsed": "!", "refused": "x", "idle": ".", "stalled": "~"}
+_SIGNS = {
+    "claim": "#",
+    "duplicate": "=",
+    "lapsed": "!",
+    "refused": "x",
+    "split": "/",
+    "idle": "_",
+    "stalled": "~",
+}
 _LEGEND = {
     "|": "a claim begins",
     "-": "overhead",
     "#": "rendering",
     "=": "rendering a duplicate",
-    ".": "without a claim",
+    "_": "without a claim",
     "!": "lapsed, from its last word on",
     "~": "stopped, or silent since a lapse",
     "x": "refused",
+    "/": "the rest of its chunk went to another",
     " ": "not there",
 }
 
@@ -103,7 +112,6 @@ class Seen(NamedTuple):
     history: History
     result: SimResult
     left: bool = False  #: by the user, before its end
-    rate: float = 1.0  #: at which it was watched last, in virtual seconds a second
 
 
 def watch(trial: Trial, reel: Reel | None = None) -> Seen:
@@ -155,19 +163,7 @@ def watch_in_console(
     while app.take():
         pass
     left = outcome is None or outcome.why != "ended" or history.told_to_stop
-    return Seen(history, made[-1].result(), left, source.rate)
-
-
-def watch_all(
-    trials: Sequence[Trial], *, rate: float, refresh_hz: float, ascii_only: bool, stay: bool
-) -> None:
-    """Run one after another in the console, each at the rate at which the one before was left, until all were
-    seen or the user leaves one before its end. Raises UsageError."""
-    for trial in trials:
-        seen = watch_in_console(trial, rate=rate, refresh_hz=refresh_hz, ascii_only=ascii_only, stay=stay)
-        if seen.left:
-            return
-        rate = seen.rate
+    return Seen(history, made[-1].result(), left)
 
 
 # --- what is said ----------------------------------------------------------------------------------------
@@ -276,7 +272,7 @@ def draw(spans: Iterable[Span], works_from: Mapping[str, float], end: float, cel
         stop = end if span.stop_seconds is None else min(span.stop_seconds, end)
         low = int(span.start_seconds / each)
         high = max(math.ceil(stop / each - 1e-9), low + 1)
-        if low < cells and row[low] in "!x":
+        if low < cells and row[low] in "!x/":
             low += 1
         row[low:high] = _SIGNS[span.kind] * max(min(high, cells) - low, 0)
         if span.kind in ("claim", "duplicate"):

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from console import text
+from console.forecast import bound_of
 from console.model import SET_ASIDE, Model
 from console.timeline import BUSY, WorkerModel, WorkerState
 from farm.fleet import WorkerProfile
@@ -195,32 +196,19 @@ def _work_seconds(model: Model) -> float | None:
 
 
 def lower_bound_seconds(frames: int, workers: Iterable[WorkerSummary]) -> float | None:
-    """Seconds that no schedule can beat: each worker pays its overhead once and then renders without a rest,
-    so the answer is the root t of sum(rate * max(t - overhead, 0)) = frames; h + N / sum(r) when all have
-    the same overhead.
+    """Seconds that no schedule can beat (console.forecast.bound_of).
 
     A worker's rate is its cap, else the speed measured on its credited parts. Workers that went without a
     frame are left out; None when nothing is known of one that stayed.
     """
-    rates = []
+    fleet = []
     for worker in workers:
         rate = worker.fps_cap or worker.fps
         if rate:
-            rates.append((worker.overhead_seconds, rate))
+            fleet.append((worker.overhead_seconds, rate))
         elif worker.state not in ("left", "killed") or worker.claims:
             return None
-    if not frames or not rates:
-        return None
-    total = offset = 0.0
-    answer = 0.0
-    # Workers join in the order of their overheads; the root lies before the first that would be too late.
-    for overhead, rate in sorted(rates):
-        if total and answer <= overhead:
-            break
-        total += rate
-        offset += rate * overhead
-        answer = (frames + offset) / total
-    return answer
+    return bound_of(frames, fleet)
 
 
 # --- as text ---------------------------------------------------------------------------------------------

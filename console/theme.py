@@ -1,8 +1,8 @@
 """Colours, symbols and glyphs: one table that every widget draws with.
 
 Rules of this file:
-- every state of work has a colour *and* a symbol, and no pair of states differs by hue alone (the dark
-  fills were chosen by computed colour distance, for normal and colour-blind eyes and in grey);
+- every state of work has a colour *and* a symbol of its own, and no pair of states differs by hue alone
+  (fills and inks were chosen by computed colour distance, for normal and colour-blind eyes and in grey);
 - a *fill* paints an area (map, bars); an *ink* is the same state as text, bright enough to be read;
 - widgets ask ``Look``: whether there is colour at all, and whether only ASCII may be drawn, is decided here.
 """
@@ -29,6 +29,7 @@ class Mark(IntEnum):
     FAILED = 6  #: set aside, killed, refused
     IDLE = 7
     STALLED = 8  #: alive and standing still
+    SPLIT = 9  #: the rest of its chunk went to another worker
 
 
 #: One symbol a state; also what the cells of the map become under NO_COLOR, 16 colours and ``--ascii``.
@@ -40,8 +41,9 @@ SYMBOLS = {
     Mark.DONE: "#",
     Mark.LAPSED: "!",
     Mark.FAILED: "x",
-    Mark.IDLE: ".",
+    Mark.IDLE: "_",
     Mark.STALLED: "~",
+    Mark.SPLIT: "/",
 }
 
 
@@ -66,8 +68,30 @@ DARK = Palette(
     text="#e4e4e4",
     muted="#949494",
     faint="#4e4e4e",
-    fills=("#121212", "#3a3a3a", "#56b4e9", "#f0e442", "#0072b2", "#d55e00", "#d55e00", "#2a2a2a", "#d55e00"),
-    inks=("#121212", "#949494", "#56b4e9", "#f0e442", "#4a9fd8", "#f0853c", "#f0853c", "#6c6c6c", "#f0853c"),
+    fills=(
+        "#121212",
+        "#3a3a3a",
+        "#56b4e9",
+        "#f0e442",
+        "#0072b2",
+        "#d55e00",
+        "#d55e00",
+        "#2a2a2a",
+        "#d55e00",
+        "#56b4e9",
+    ),
+    inks=(
+        "#121212",
+        "#9a9a9a",
+        "#82d8ff",
+        "#f7ec6a",
+        "#3a86d2",
+        "#ee5a1c",
+        "#ee5a1c",
+        "#6c6c6c",
+        "#ee5a1c",
+        "#82d8ff",
+    ),
 )
 
 LIGHT = Palette(
@@ -77,8 +101,30 @@ LIGHT = Palette(
     text="#1d2125",
     muted="#656a70",
     faint="#b4b9be",
-    fills=("#fafaf8", "#c0c4c8", "#56b4e9", "#d9b800", "#0072b2", "#d55e00", "#d55e00", "#e6e6e4", "#d55e00"),
-    inks=("#fafaf8", "#656a70", "#0f73ad", "#7a6500", "#005d92", "#b04a00", "#b04a00", "#8a8f94", "#b04a00"),
+    fills=(
+        "#fafaf8",
+        "#c4c8cc",
+        "#3a9ee4",
+        "#e0b400",
+        "#004c88",
+        "#b04a10",
+        "#b04a10",
+        "#e6e6e4",
+        "#b04a10",
+        "#3a9ee4",
+    ),
+    inks=(
+        "#fafaf8",
+        "#656a70",
+        "#1a74be",
+        "#857000",
+        "#0a2f68",
+        "#7a2600",
+        "#7a2600",
+        "#8a8f94",
+        "#7a2600",
+        "#1a74be",
+    ),
 )
 
 

@@ -149,6 +149,8 @@ class Score:
 
     seconds: float | None
     bound_seconds: float
+    frames: int
+    credited_frames: int
     claims: int
     duplicates: int
     splits: int
@@ -168,6 +170,8 @@ def run_trial(trial: Trial) -> Score:
     return Score(
         seconds=result.makespan_seconds,
         bound_seconds=result.bound_seconds,
+        frames=result.frames,
+        credited_frames=result.credited_frames,
         claims=result.claims,
         duplicates=result.duplicates,
         splits=result.splits,

@@ -134,6 +134,11 @@ def describe(at: float, event: object) -> EventLine | None:
     return EventLine(at, safe(worker), kind, safe(text))
 
 
+def is_told(event: object) -> bool:
+    """Whether ``describe`` has a line for it."""
+    return type(event) in _WORDS
+
+
 # --- the run ---------------------------------------------------------------------------------------------
 
 

@@ -224,7 +224,7 @@ class RunScreen(Screen[None], inherit_bindings=False):
         elif self.zoomed is not None:
             self.action_zoom()
         else:
-            await self.console_app.action_show_screen("live")
+            await self.console_app.action_show_screen(self.console_app.HOME)
 
     def action_zoom(self) -> None:
         focused = self.focused

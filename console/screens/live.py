@@ -30,7 +30,7 @@ from console.widgets.workers import Columns, HeadRow, WorkerRow, Workers
 HEAD_LINES = 3
 EVENT_LINES_MIN = 3
 #: From this size on there is a row for how full queues and memory are.
-GAUGES_SIZE = Size(90, 30)
+GAUGES_SIZE = Size(76, 24)
 #: Keys that act on the selected worker, and of these on what it holds.
 _ON_WORKER = frozenset({"stall", "kill", "inject", "throttle", "send_away", "release", "copy_chunk"})
 _ON_CHUNK = frozenset({"release", "copy_chunk"})
@@ -186,11 +186,13 @@ class LiveScreen(RunScreen):
         self._arrange(width, height, len(order), look)
         plan = self._plan
         assert plan is not None
+        gauges = model.gauges if plan.head > HEAD_LINES else None
+        trend = "" if plan.plot_width else view.trend(model, now, look)
         self.head.show(
             (
                 *self.head_rows(now),
-                view.counts_row(model, now),
-                *(() if model.gauges is None else (view.gauges_row(model.gauges),)),
+                view.counts_row(model, now, "" if gauges else trend),
+                *(() if gauges is None else (view.gauges_row(gauges, trend),)),
             )[: plan.head]
         )
         if turn is not False:

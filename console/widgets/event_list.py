@@ -58,7 +58,7 @@ class Matches:
             self._needle, self._seen = needle, 0
             self._found.clear()
         new = total - max(self._seen, oldest)
-        for number, line in enumerate(islice(model.events, len(model.events) - new, None), total - new):
+        for number, line in enumerate(model.events[len(model.events) - new :], total - new):
             if needle in f"{line.worker} {line.text}".casefold():
                 self._found.append((number, line))
         self._seen = total

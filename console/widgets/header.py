@@ -55,6 +55,7 @@ class Count:
 @dataclass(frozen=True, slots=True)
 class CountsRow:
     counts: tuple[Count, ...]
+    trend: str = ""  #: of the throughput, at the right end; left out before a count that is needed
 
 
 class Header(LineWidget):
@@ -159,6 +160,9 @@ def draw_counts(row: CountsRow, width: int, look: Look) -> Strip:
         line = Line(look.ground)
         if all(_add_count(line, count, width, look, short=short) for count in counts):
             break
+    at = width - cell_len(row.trend) - 1
+    if row.trend and line.cells + 2 <= at:
+        line.pad_to(at).add(row.trend, look.ink(Mark.CLAIMED))
     return line.strip(width)
 
 

@@ -85,6 +85,17 @@ def plot_rows(means: Sequence[float], width: int, height: int, *, ascii_only: bo
     return tuple(rows)
 
 
+def trend_line(means: Sequence[float], cells: int, *, ascii_only: bool) -> str:
+    """The curve in one row, without a scale; as blank as it was where nothing was credited."""
+    values = resample(means, cells * (1 if ascii_only else 2)) if means else []
+    top = max(values, default=0.0)
+    if top <= 0:
+        return ""
+    levels = 2 if ascii_only else 4
+    heights = [max(round(value / top * levels), 1) if value > 0 else 0 for value in values]
+    return _ascii_line(heights, 0) if ascii_only else _braille_line(heights, 0)
+
+
 def resample(values: Sequence[float], points: int) -> list[float]:
     """``points`` means of neighbouring values; with fewer values than points, values are repeated."""
     spread = []

@@ -14,6 +14,7 @@ from pathlib import PurePath
 from rich.text import Text
 
 from console.draining import drain_text
+from console.forecast import lower_bound
 from console.model import Model
 from console.text import count, duration, safe, share, size
 from console.theme import Look, Mark
@@ -27,11 +28,13 @@ from console.widgets.throughput import (
     PlotRow,
     plot_rows,
     smooth,
+    trend_line,
 )
 from console.widgets.timeline import cell_window, timeline_cells
 from console.widgets.workers import WINDOW_SECONDS, WorkerRow
 from farm.events import Gauges
 
+TREND_CELLS = 8
 _PHASE_WORDS = {
     "probe": "reading the input's index",
     "measure": "measuring this machine's speed",
@@ -83,9 +86,11 @@ def bar_row(model: Model, now: float, look: Look) -> BarRow:
     if model.finish is not None:
         outcome = safe(model.finish.outcome)
         makespan = "" if model.work is None else f" in {duration(model.work.makespan_seconds)}"
+        bound = lower_bound(model) if model.work is not None else None
+        beside = "" if bound is None else f", bound {duration(bound)}"
         done = _part_of(model.credited_frames, model.frames)
         percent = _percent(share(model.credited_frames, model.frames))
-        return BarRow(done, 0.0, 0.0, percent, (outcome + makespan, outcome))
+        return BarRow(done, 0.0, 0.0, percent, (outcome + makespan + beside, outcome + makespan, outcome))
     words = _PHASE_WORDS.get(model.phase or "")
     if words is not None:
         percent = f"{model.phase_fraction * 100:.1f}%"
@@ -123,7 +128,20 @@ def eta_remarks(model: Model, now: float, look: Look) -> tuple[str, ...]:
     low, rest, high = (_whole_seconds(seconds) for seconds in eta)
     if low.endswith(" s") and high.endswith(" s"):
         low = low.removesuffix(" s")
-    return f"ETA {rest} ({low}{look.dash}{high})", f"ETA {rest}", rest
+    ranged = f"ETA {rest} ({low}{look.dash}{high})"
+    bound, began = lower_bound(model), model.first_grant_at
+    if bound is None or began is None:
+        return ranged, f"ETA {rest}", rest
+    # Of the whole work, so that the two can be compared: what is left says nothing about the best there is.
+    whole = _whole_seconds(max(now - began - model.paused_seconds(now), 0.0) + eta.mid)
+    best = _whole_seconds(bound)
+    return (
+        f"{ranged}   in all {whole}, bound {best}",
+        f"{ranged}  bound {best}",
+        ranged,
+        f"ETA {rest}",
+        rest,
+    )
 
 
 def _whole_seconds(seconds: float) -> str:
@@ -131,8 +149,15 @@ def _whole_seconds(seconds: float) -> str:
     return f"{round(seconds)} s" if round(seconds) < 60 else duration(seconds)
 
 
-def counts_row(model: Model, now: float) -> CountsRow:
-    """Counters in falling order of weight: what is left out on a narrow screen comes last."""
+def trend(model: Model, now: float, look: Look) -> str:
+    """The throughput of the last minute in a few cells, where there is no room for the plot."""
+    samples = model.throughput.last(now, int(WINDOW_SECONDS) + SMOOTH_SECONDS - 1)
+    return trend_line(smooth(samples), TREND_CELLS, ascii_only=look.ascii_only)
+
+
+def counts_row(model: Model, now: float, trend: str = "") -> CountsRow:
+    """Counters in falling order of weight: what is left out on a narrow screen comes last. ``trend`` goes to
+    the end of the row."""
     frames = f"{count(model.credited_frames)}/{count(model.frames)}"
     fps = model.fps(now, SMOOTH_SECONDS)
     waste = model.wasted_frames
@@ -157,11 +182,11 @@ def counts_row(model: Model, now: float) -> CountsRow:
     counts.append(Count("wasted", "waste", _percent(share(waste, waste + model.credited_frames))))
     counts.append(Count("fps", "fps", f"{fps:.0f}" if fps >= 10 else f"{fps:.1f}"))
     counts.append(Count("open", "open", count(model.open_frames), Mark.OPEN, spare=True))
-    return CountsRow(tuple(counts))
+    return CountsRow(tuple(counts), trend)
 
 
-def gauges_row(gauges: Gauges) -> CountsRow:
-    """How full everything is that is bounded."""
+def gauges_row(gauges: Gauges, trend: str = "") -> CountsRow:
+    """How full everything is that is bounded. ``trend`` as in ``counts_row``."""
     memory = size(gauges.memory_bytes)
     if gauges.memory_gate_bytes:
         memory += f"/{size(gauges.memory_gate_bytes)}"
@@ -174,7 +199,8 @@ def gauges_row(gauges: Gauges) -> CountsRow:
             Count("parts waiting", "wait", count(gauges.parts_waiting)),
             Count("memory", "mem", memory),
             Count("loop late", "late", late),
-        )
+        ),
+        trend,
     )
 
 

@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 from console import article, cli, compare
 from console.tables import csv_table, markdown_table, text_table
 from console.trials import (
+    Score,
     Setting,
     Trial,
     parse_conditions,
@@ -133,12 +135,19 @@ def test_two_processes_give_the_same_table(capsys: pytest.CaptureFixture[str]) -
     assert len(places) == 8 and comparison["cells"][0]["seeds"] == 2
 
 
-def test_those_who_watch_first_see_every_run_and_change_none() -> None:
+def test_those_who_watch_see_every_run_with_its_score_and_change_none() -> None:
     schedules = [parse_schedule("fair"), parse_schedule("guided,12+late")]
     seen: list[Trial] = []
+    scored: list[Score] = []
+
+    def show(trials: Sequence[Trial], scores: Sequence[Score]) -> None:
+        seen.extend(trials)
+        scored.extend(scores)
+
     arguments = (schedules, ["A", "10,10,3"], ["base"], range(2), Setting(part=48))
-    watched = compare.compare(*arguments, processes=1, show=seen.extend)
+    watched = compare.compare(*arguments, processes=1, show=show)
     assert watched == compare.compare(*arguments, processes=1)
+    assert [score.ratio for score in scored] == [ratio for cell in watched.cells for ratio in cell.ratios]
     assert [(trial.schedule, trial.fleet, trial.seed) for trial in seen] == [
         (schedule, fleet, seed) for schedule in schedules for fleet in ("A", "10,10,3") for seed in (0, 1)
     ]

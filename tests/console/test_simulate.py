@@ -110,14 +110,14 @@ def test_an_overhead_that_was_hidden_is_not_drawn() -> None:
 
 def test_a_moment_is_not_painted_over() -> None:
     spans = [Span("lapsed", 0.0, 1.0), Span("refused", 3.0, 3.0), Span("idle", 3.0, 5.0)]
-    assert draw(spans, {}, 10.0, 10) == "!  x.     "
+    assert draw(spans, {}, 10.0, 10) == "!  x_     "
 
 
 def test_signs_are_those_of_the_console() -> None:
     signs = {
         mark: SYMBOLS[mark] for mark in (Mark.DONE, Mark.DUPLICATED, Mark.LAPSED, Mark.FAILED, Mark.IDLE)
     }
-    assert list(signs.values()) == ["#", "=", "!", "x", "."]
+    assert list(signs.values()) == ["#", "=", "!", "x", "_"]
     assert draw([Span("stalled", 0.0, 1.0)], {}, 1.0, 1) == SYMBOLS[Mark.STALLED]
 
 

@@ -15,6 +15,7 @@ from textual.strip import Strip
 from console import partmap as states
 from console.model import Model
 from console.screens.live import map_lines_max, plan_screen
+from console.summary import summarize
 from console.theme import DARK, LIGHT, SYMBOLS, Look, Mark, Palette
 from console.timeline import Span
 from console.widgets import view
@@ -172,8 +173,9 @@ def test_an_unknown_end_is_said_to_be_unknown() -> None:
 def test_the_time_left_is_a_range() -> None:
     model = model_of(play(), until=60)
     remarks = view.eta_remarks(model, 60, COLOUR)
-    assert remarks[0].startswith("ETA ") and "–" in remarks[0] and remarks[0].endswith(")")
-    assert remarks[1] == remarks[0].partition(" (")[0]
+    assert remarks[0].startswith("ETA ") and "–" in remarks[0] and ")   in all " in remarks[0]
+    assert remarks[2].endswith(")") and [len(remark) for remark in remarks] == sorted(map(len, remarks))[::-1]
+    assert remarks[3] == remarks[0].partition(" (")[0]
 
 
 def test_narrow_screens_shorten_names_before_they_drop_counts() -> None:
@@ -470,3 +472,23 @@ def test_the_plans_of_the_three_sizes() -> None:
     assert (small.map, small.workers, small.bottom, small.plot_width) == (3, 8, 3, 0)
     tiny = plan_screen(40, 10, 4, 0)
     assert (tiny.framed, tiny.map, tiny.workers, tiny.bottom) == (False, 0, 4, 2)
+
+
+def test_the_bound_stands_beside_the_time_the_whole_work_takes() -> None:
+    model = model_of(play(), until=60)
+    summary = summarize(model_of(play()))
+    assert summary.lower_bound_seconds is not None
+    bound = round(summary.lower_bound_seconds)
+    assert view.eta_remarks(model, 60, COLOUR)[0].endswith(f"bound 1:{bound - 60:02d}")
+    ended = view.bar_row(model_of(play()), 90, COLOUR)
+    assert ended.remarks[0].endswith(f", bound 1:{bound - 60:02d}")
+
+
+def test_where_the_plot_has_no_room_the_trend_is_in_the_head() -> None:
+    model = model_of(play(), until=60)
+    trend = view.trend(model, 60, COLOUR)
+    assert len(trend) == view.TREND_CELLS and trend.strip()
+    assert view.trend(model, 60, PLAIN).isascii()
+    row = draw_counts(view.counts_row(model, 60, trend), 106, PLAIN).text
+    assert row.rstrip().endswith(trend.rstrip()) and len(row) == 106
+    assert trend not in draw_counts(view.counts_row(model, 60, trend), 40, PLAIN).text
