@@ -63,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _run(arguments: Sequence[str]) -> NoReturn:
     try:
         opt.refuse_ffmpeg_spellings(arguments)
+        opt.refuse_other_digits(arguments)
         code = app(args=arguments, prog_name="uneven", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except typer.Exit as ended:
@@ -90,15 +91,16 @@ class _Interrupted(BaseException):
 
 
 def _heed_interrupts() -> None:
-    """Works in the main thread only; a shell's background job, which ignores Ctrl-C, goes on doing so."""
+    """Works in the main thread only; a shell's background job, which ignores Ctrl-C, goes on doing so.
+    SIGTERM counts, too: what was begun is cleared away whoever ends it."""
 
     def interrupt(number: int, frame: FrameType | None) -> NoReturn:
         raise _Interrupted
 
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is not (
-        signal.SIG_IGN
-    ):
-        signal.signal(signal.SIGINT, interrupt)
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, interrupt)
 
 
 def _ignore_interrupts() -> None:
@@ -211,7 +213,7 @@ def render(
     if dry_run:
         print_plan(plan)
         return ExitCode.DONE
-    return carry_out(plan, showing, _run_id())
+    return carry_out(plan, showing, _run_id(), plot.expectations if plot is not None else ())
 
 
 @app.command()
@@ -340,7 +342,8 @@ def demo(
         request = _replace(request, {"faults": opt.faults(fault)})
         if plot is not None:
             request = opt.played(request, plot, typed)
-        return carry_out(make_plan(request), showing, _run_id())
+        expectations = plot.expectations if plot is not None else ()
+        return carry_out(make_plan(request), showing, _run_id(), expectations)
 
 
 app.command()(lab.simulate)

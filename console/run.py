@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +14,7 @@ from console import text
 from console.drive import ShowOptions, show
 from console.report import records_of
 from console.stories import story_lines
+from console.verdicts import tell_verdicts
 from farm.engines.child import ChildCrashed, run_in_child_blocking
 from farm.engines.local import LocalEngine, prepare
 from farm.errors import ExitCode, InputError, OutputError, UnevenError, UsageError, VerificationError
@@ -24,14 +25,15 @@ from farm.folder import JOURNAL_NAME
 from farm.journal import RunCatalogue, read_recording
 from farm.paths import check_free, printable
 from farm.plan import JobRequest, Plan, open_run
+from farm.scenario.expect import Expectation
 from farm.scratch import scratch_folder
 from farm.settings import CONTAINERS, GridSettings, JobSettings, VideoSettings
 from farm.source import save_index
 from farm.stories import set_aside_stories
 
 
-def carry_out(plan: Plan, showing: ShowOptions, run_id: str) -> int:
-    """Run a planned job, show it, say how it ended; returns the exit code."""
+def carry_out(plan: Plan, showing: ShowOptions, run_id: str, expectations: Sequence[Expectation] = ()) -> int:
+    """Run a planned job, show it, say how it ended and whether it was as expected; returns the exit code."""
     prepare()
     from farm.live import LiveRun
 
@@ -63,7 +65,8 @@ def carry_out(plan: Plan, showing: ShowOptions, run_id: str) -> int:
         if resumable and summary.exit_code != 0 and (plan.folder_path / JOURNAL_NAME).exists():
             retry = " --retry-failed" if summary.set_aside_frames else ""
             _say(f"Go on with: uneven resume {shlex.quote(str(plan.folder_path))}{retry}")
-    return result.exit_code
+    records = result.recording or plan.folder_path
+    return tell_verdicts(expectations, records, result.exit_code, showing.ui, _say)
 
 
 def _tell_set_aside(path: Path) -> None:

@@ -24,6 +24,7 @@ from console.timeline import Span
 from console.trials import Trial, spell
 from farm.clock import MonotonicClock
 from farm.events import ClaimGranted, DrainStarted, OperatorActed, Record
+from farm.scenario.expect import Verdict, is_judged, judge
 from farm.simulation.runs import SimResult, WorkerResult, simulate
 from farm.simulation.source import SimulatedSource
 
@@ -67,19 +68,25 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     losses: int
     idle_seconds: float
     workers: tuple[WorkerResult, ...]
+    expectations: tuple[Verdict, ...] = ()  #: of the scenario
 
 
 class History(Model):
-    """A model that keeps all spans, where any other keeps the newest only."""
+    """A model that keeps all spans, where any other keeps the newest only; and, if it is ``judged``, the
+    records by which expectations are."""
 
-    def __init__(self) -> None:
+    def __init__(self, judged: bool = False) -> None:
         super().__init__("simulated")
+        self._judged = judged
+        self.telling: list[Record] = []  #: as farm.scenario.expect.is_judged has them
         self.spans: dict[str, list[Span]] = {}  #: of each worker
         self.works_from: dict[str, float] = {}  #: when the overhead of a claim was over, by its token
         self.told_to_stop = False  #: the user ended it before its end
 
     def fold(self, record: Record) -> None:
         super().fold(record)
+        if self._judged and is_judged(record):
+            self.telling.append(record)
         event = record.event
         self.told_to_stop |= isinstance(event, DrainStarted)
         self.told_to_stop |= isinstance(event, OperatorActed) and event.action == "stop now"
@@ -105,7 +112,7 @@ class Seen(NamedTuple):
 
 def watch(trial: Trial) -> Seen:
     """Run it. Raises UsageError for a world that makes no sense."""
-    history = History()
+    history = History(judged=_expects(trial))
     result = simulate(trial.world(), on_record=history.fold)
     return Seen(history, result)
 
@@ -117,7 +124,7 @@ def watch_in_console(trial: Trial, *, rate: float, refresh_hz: float, ascii_only
 
     source = SimulatedSource(trial.world(), MonotonicClock(), rate=rate)
     app = ConsoleApp(source, refresh_hz=refresh_hz, ascii_only=ascii_only, exit_when_done=not stay)
-    app.model = history = History()
+    app.model = history = History(judged=_expects(trial))
     outcome = app.run()
     for record in source.take():
         history.fold(record)
@@ -137,10 +144,21 @@ def watch_all(
         rate = seen.rate
 
 
+def _expects(trial: Trial) -> bool:
+    return trial.scenario is not None and bool(trial.scenario.expectations)
+
+
+def verdicts_of(trial: Trial, seen: Seen) -> tuple[Verdict, ...]:
+    """How the scenario's expectations were met; none of a run that was left before its end."""
+    if trial.scenario is None or (seen.left and seen.result.credited_frames < seen.result.frames):
+        return ()
+    return judge(trial.scenario.expectations, seen.history.telling)
+
+
 # --- what is said ----------------------------------------------------------------------------------------
 
 
-def report_of(trial: Trial, result: SimResult) -> Report:
+def report_of(trial: Trial, result: SimResult, verdicts: tuple[Verdict, ...] = ()) -> Report:
     return Report(
         schedule=spell(trial.schedule),
         fleet=trial.fleet,
@@ -161,6 +179,7 @@ def report_of(trial: Trial, result: SimResult) -> Report:
         losses=result.losses,
         idle_seconds=result.idle_seconds,
         workers=result.workers,
+        expectations=verdicts,
     )
 
 
