@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
@@ -235,5 +236,23 @@ def test_prepare_works_without_a_usable_standard_error(tmp_path, monkeypatch):
         await engine.start([spec(tmp_path)], recorder)
         await until(lambda: recorder.messages["w1"])
         await engine.stop(5.0)
+
+    run(body())
+
+
+def test_stopping_while_workers_are_started_ends_them_once_and_quietly(tmp_path):
+    """As when a disk is full while the fleet is started: the start is cut off and cleans up after itself at
+    the same time as the engine is stopped."""
+
+    async def body() -> None:
+        engine, recorder = LocalEngine(SCRIPTED, preload=()), Recorder()
+        starting = asyncio.create_task(engine.start([spec(tmp_path, f"w{n}") for n in range(1, 5)], recorder))
+        await until(lambda: len(recorder.pids) >= 2, "two workers to be there")
+        starting.cancel()
+        await asyncio.gather(engine.stop(0.0), engine.stop(1.0))
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        assert set(recorder.ends) == set(recorder.pids)
+        assert not [pid for pid in recorder.pids.values() if alive(pid)]
 
     run(body())
