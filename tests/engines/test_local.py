@@ -161,6 +161,7 @@ def _read_until(process: subprocess.Popen[str], *beginnings: str) -> list[list[s
 
 
 def test_workers_end_when_the_console_is_killed(tmp_path):
+    """RG23."""
     process = _console(tmp_path)
     lines = _read_until(process, "message deaf", "message idle", "message asked hello", "message asked _")
     pids = [int(line[2]) for line in lines if line[0] == "up"]
@@ -191,6 +192,7 @@ def test_stopped_workers_and_a_stopped_fork_server_end_when_the_console_is_kille
 
 
 def test_a_program_that_ends_without_stop_ends_and_leaves_nothing(tmp_path):
+    """RG21: nor does it wait for its children at exit."""
     process = _console(tmp_path, "leave")
     output, errors = process.communicate(timeout=30)
     assert "left without a stop" in errors and process.returncode == 1
