@@ -1,4 +1,4 @@
-"""The table of public bug reports in docs/reliability.md: every report has a test, which is there and says so."""
+"""The table of public bug reports in docs/reliability.md: every report has a test, which names it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 ROW = re.compile(r"^\| (RG\d\d) \|.*\| `(tests/[\w/]+\.py)::(\w+)` \|$", re.MULTILINE)
 ROWS = ROW.findall((ROOT / "docs" / "reliability.md").read_text())
-#: Reports about frames, sound and joining (RG01 to RG14, RG29), image sequences (RG33), and the terminal (from
+#: Reports about frames, sound and joining (RG01 to RG14, RG29), image sequences (RG33) and the terminal (from
 #: RG48 on) are named where they are tested and have no row.
 NUMBERS = {*range(15, 29), *range(30, 33), *range(34, 48)}
 

@@ -164,8 +164,8 @@ def test_a_second_ctrl_c_stops_at_once(clip: Path, tmp_path: Path) -> None:
 def test_a_damaged_or_missing_part_is_rendered_again_at_resume(
     clip: Path, packets: str, tmp_path: Path
 ) -> None:
-    """RG15: missing, cut off, changed, empty, half there. RG17: an encoder that failed may leave an empty one.
-    The list of what is done is not believed."""
+    """RG15: missing, cut off, changed, empty, half there; RG17: empty, as a failed encoder leaves it:
+    the list of what is done is not believed."""
     with started("render", clip, "-o", "bad.mp4", *QUICK, *UNEVEN_FLEET, cwd=tmp_path) as command:
         for part in range(5):
             command.wait_for("part_credited", part=part)
