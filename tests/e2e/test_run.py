@@ -118,12 +118,18 @@ def test_a_worker_stopped_past_its_lease_is_not_the_claimant_when_it_wakes(
 def test_the_slow_workers_last_chunk_is_duplicated_and_the_loser_is_no_failure(
     clip: Path, packets: str, tmp_path: Path
 ) -> None:
-    """RG46: the loser of a duplicate is stopped and is no failure."""
-    command = run("render", clip, "-o", "tail.mp4", *QUICK, *UNEVEN_FLEET, *GUIDED, cwd=tmp_path)
+    """RG46: the loser of a duplicate is stopped and is no failure. Which of two that is depends on the
+    machine; that one of them is doesn't."""
+    fleet = ("--fleet", "60,60,24,4")  # with a lease that nobody runs into
+    command = run("render", clip, "-o", "tail.mp4", *QUICK, *fleet, *GUIDED, cwd=tmp_path)
     assert_done(command, packets)
     duplicates = command.of("claim_granted", duplicate=True)
     assert duplicates
-    assert command.of("claim_ended", worker="w4")[-1]["how"] == "superseded"
+    ends = {event["token"]: event["how"] for event in command.of("claim_ended")}
+    for duplicate in duplicates:
+        chunk = duplicate["token"].partition("#")[0]
+        hows = sorted(how for token, how in ends.items() if token.partition("#")[0] == chunk)
+        assert hows == ["completed", *["superseded"] * (len(hows) - 1)] and len(hows) > 1
     assert command.summary is not None and command.summary["failures"] == 0
     zero = command.of("part_superseded")
     assert all(event["frames"] >= 0 for event in zero)
