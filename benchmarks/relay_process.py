@@ -1,12 +1,14 @@
 """What the process with the relay costs on a big job: its memory, and how long it keeps its own loop.
 
-    python benchmarks/relay_process.py [--parts 100000] [--workers 64] [--disk-seconds 0] [--folder DIR]
+    python benchmarks/relay_process.py [--parts 100000] [--workers 64] [--disk-seconds 0] [--sync-seconds 0]
+                                       [--folder DIR]
     python benchmarks/relay_process.py --resume DIR
 
 The real host, relay, journal (SQLite in a scratch folder, synced), event log and plain reporter with its
 model; in place of worker processes, workers in the same loop that deliver at once, and a store that takes
-``--disk-seconds`` for each check. With ``--folder`` the journal stays; ``--resume`` opens one as ``uneven
-resume`` does: books, and the console's model, from all its records. All that the command imports is imported.
+``--disk-seconds`` for each check; each commit of the journal takes ``--sync-seconds`` more. With ``--folder``
+the journal stays; ``--resume`` opens one as ``uneven resume`` does: books, and the console's model, from all
+its records. All that the command imports is imported.
 
 ``longest_ms`` is the longest time that one callback kept the loop, by wall clock, ``longest_cpu_ms`` the
 longest by the processor time of the loop's thread: on a busy machine the first also counts what others took.
@@ -170,6 +172,28 @@ class SlowStore:
     def discard(self, file_name: str) -> None: ...
 
 
+class SlowJournal(Journal):
+    """A journal on a disk whose syncs take their time. ``ticks`` counts turns of the loop; ``fewest`` is how
+    many there were at least while a sync lasted: none, if the loop waited for it."""
+
+    sync_seconds = 0.0
+    ticks = 0
+    fewest: int | None = None
+
+    def append(self, records: Sequence[ev.Record]) -> None:
+        if records and self.sync_seconds:
+            before = self.ticks
+            time.sleep(self.sync_seconds)
+            passed = self.ticks - before
+            self.fewest = passed if self.fewest is None else min(self.fewest, passed)
+        super().append(records)
+
+    async def tick(self) -> None:
+        while True:
+            self.ticks += 1
+            await asyncio.sleep(0.005)
+
+
 class Callbacks:
     """Times every callback of the loop."""
 
@@ -206,7 +230,9 @@ async def work(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     reporter = PlainReporter(io.StringIO() if not args.show else sys.stderr, clock=MonotonicClock())  # type: ignore[arg-type]
     pending: list[ev.Record] = []
     clock = LeaseClock()
-    journal = JournalWriter(Journal.create(folder / "journal.db"))
+    slow = SlowJournal.create(folder / "journal.db")
+    assert isinstance(slow, SlowJournal)
+    journal = JournalWriter(slow)
     log = EventLog(journal, 0, pending.extend)
     options = ev.RelayOptions(policy="fair", tail="split", heartbeat_seconds=2.0)
     relay = Relay(Books(), options)
@@ -256,6 +282,8 @@ async def work(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     callbacks = Callbacks()
     beside = [asyncio.create_task(console())] if args.console else []
     watching = asyncio.create_task(watch.run())
+    beside.append(asyncio.create_task(slow.tick()))
+    slow.sync_seconds = args.sync_seconds
     remove = callbacks.install()
     began = time.perf_counter()
     end = await host.run()
@@ -277,6 +305,7 @@ async def work(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
         "over_50_ms": callbacks.over,
         "longest_cpu_ms": round(callbacks.longest_cpu_seconds * 1000, 1),
         "over_50_ms_cpu": callbacks.over_cpu,
+        "fewest_turns_in_a_sync": slow.fewest,
         "what": callbacks.what,
     }
 
@@ -311,6 +340,7 @@ def main() -> None:
     parser.add_argument("--parts", type=int, default=100_000)
     parser.add_argument("--workers", type=int, default=64)
     parser.add_argument("--disk-seconds", type=float, default=0.0)
+    parser.add_argument("--sync-seconds", type=float, default=0.0)
     parser.add_argument("--no-console", dest="console", action="store_false")
     parser.add_argument("--show", action="store_true")
     parser.add_argument("--folder", type=Path)

@@ -67,6 +67,7 @@ def _run(invocation: Invocation) -> NoReturn:
     arguments = invocation.arguments
     try:
         opt.refuse_ffmpeg_spellings(arguments)
+        opt.refuse_other_digits(arguments)
         code = app(args=arguments, prog_name="uneven", standalone_mode=False, obj=invocation)
         sys.exit(code if isinstance(code, int) else 0)
     except typer.Exit as ended:
@@ -94,15 +95,16 @@ class _Interrupted(BaseException):
 
 
 def _heed_interrupts() -> None:
-    """Works in the main thread only; a shell's background job, which ignores Ctrl-C, goes on doing so."""
+    """Works in the main thread only; a shell's background job, which ignores Ctrl-C, goes on doing so.
+    SIGTERM counts, too: what was begun is cleared away whoever ends it."""
 
     def interrupt(number: int, frame: FrameType | None) -> NoReturn:
         raise _Interrupted
 
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is not (
-        signal.SIG_IGN
-    ):
-        signal.signal(signal.SIGINT, interrupt)
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, interrupt)
 
 
 def _ignore_interrupts() -> None:
@@ -224,7 +226,9 @@ def render(
     if dry_run:
         print_plan(plan)
         return ExitCode.DONE
-    return carry_out(plan, showing, new_run_id(), invocation(context).report)
+    expectations = plot.expectations if plot is not None else ()
+    report = invocation(context).report
+    return carry_out(plan, showing, new_run_id(), report=report, expectations=expectations)
 
 
 @app.command()
@@ -283,7 +287,7 @@ def resume(
         changes["fleet"] = opt.fleet(workers, fleet, overhead)
     showing = opt.show_options(ui, quiet, refresh, readonly, ascii_only, stay, drain_timeout)
     plan = make_plan(_replace(request, changes))
-    return carry_out(plan, showing, new_run_id(), invocation(context).report)
+    return carry_out(plan, showing, new_run_id(), report=invocation(context).report)
 
 
 @app.command()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import product
+from pathlib import Path
 from statistics import fmean
 from typing import Literal
 
@@ -18,6 +19,7 @@ import msgspec
 
 from console.tables import csv_table, text_table
 from console.trials import Score, Setting, Trial, run_trials, spell
+from farm.scenario.fleets import is_fleet_file
 from farm.simulation.grid import FRESH, Schedule, percentile
 
 Format = Literal["text", "csv", "json"]
@@ -147,7 +149,7 @@ def overall_of(schedule: str, cells: Sequence[Cell]) -> Overall:
     """Of fresh fleets each is a cell of its own."""
     ratios: list[tuple[float | None, str]] = []
     for cell in cells:
-        where = f"{cell.fleet} {cell.condition}"
+        where = f"{_short(cell.fleet)} {cell.condition}"
         if cell.fleet == FRESH:
             ratios += [(ratio, f"{where}, run {run}") for run, ratio in enumerate(cell.ratios, 1)]
         else:
@@ -181,7 +183,7 @@ def text_lines(comparison: Comparison, width: int) -> list[str]:
     by_place = {(cell.schedule, cell.fleet, cell.condition): cell for cell in comparison.cells}
     head = [
         "schedule",
-        *(f"{fleet} {condition}" for fleet, condition in columns),
+        *(f"{_short(fleet)} {condition}" for fleet, condition in columns),
         "mean",
         "p95",
         "worst",
@@ -201,6 +203,11 @@ def text_lines(comparison: Comparison, width: int) -> list[str]:
     seeds = comparison.cells[0].seeds
     note = "Seconds (finishing time / lower bound)" + (f", means of {seeds} seeds." if seeds > 1 else ".")
     return [note, "", *text_table(head, rows, width)]
+
+
+def _short(fleet: str) -> str:
+    """A fleet file by its name alone: a path would make its column wider than the figures in it."""
+    return Path(fleet).stem if is_fleet_file(fleet) else fleet
 
 
 def _shown(cell: Cell) -> str:

@@ -102,7 +102,9 @@ def demo(
                 request = opt.played(request, plot, typed)
             plan = make_plan(request)
             try:
-                return carry_out(plan, showing, new_run_id(), invocation(context).report)
+                report = invocation(context).report
+                expectations = plot.expectations if plot is not None else ()
+                return carry_out(plan, showing, new_run_id(), report=report, expectations=expectations)
             except Restart:
                 # From the first frame: what the demo has made so far is its own, and nobody wants it.
                 shutil.rmtree(plan.folder_path, ignore_errors=True)

@@ -25,6 +25,7 @@ from console.plain import caption_text
 from console.presentation import Presentation
 from console.streams import pour
 from console.terminal import Ui, choose_ui
+from console.verdicts import verdict_lines
 from farm.captions import Reel
 from farm.errors import ExitCode, OutputError, UsageError, shorten
 from farm.paths import printable
@@ -55,6 +56,14 @@ NoHeartbeats = Annotated[
         "--no-heartbeats", help="Nobody reports between parts and no claim lapses, as in the article."
     ),
 ]
+StallTimeout = Annotated[
+    float | None,
+    typer.Option(
+        "--stall-timeout",
+        metavar="SECONDS",
+        help="Alive without progress for that long: over (default 120; more where a frame may take longer).",
+    ),
+]
 Speed = Annotated[float, typer.Option("--speed", help="With --ui tui: virtual seconds a second.")]
 
 
@@ -77,6 +86,7 @@ def simulate(
     claim_ahead: opt.ClaimAhead = None,
     heartbeat: opt.Heartbeat = 2.0,
     lease: opt.Lease = 20.0,
+    stall_timeout: StallTimeout = None,
     no_heartbeats: NoHeartbeats = False,
     fault: opt.FaultLines = None,
     scenario: opt.ScenarioPath = None,
@@ -110,15 +120,18 @@ def simulate(
         raise UsageError(f"--frame-kb {frame_kb:g}: give kilobytes above 0 and at most 1,000,000")
     typed = opt.typed(context)
     plot = opt.scenario(scenario, typed)
-    options = opt.relay_options(schedule, tail, lease, heartbeat, 120.0, None, 3, claim_ahead)
+    patience = 120.0 if stall_timeout is None else stall_timeout
+    options = opt.relay_options(schedule, tail, lease, heartbeat, patience, None, 3, claim_ahead)
     if plot is not None:
         options = plot.options(options, typed)
+        if plot.relay.stall_timeout is not None:
+            stall_timeout = options.stall_timeout_seconds
         fleet, frames = scenario or fleet, frames or plot.frames
         part = part if "part" in typed else plot.job.part or part
     heartbeat, lease = options.heartbeat_seconds, options.lease_seconds
     setting = _setting(frames, part, overhead, heartbeat, lease, not no_heartbeats)
-    setting = replace(setting, frame_bytes=frame_kb * 1000)
-    conditions = parse_conditions(condition)
+    setting = replace(setting, frame_bytes=frame_kb * 1000, stall_timeout_seconds=stall_timeout)
+    conditions = parse_conditions(condition, "--condition")
     if len(conditions) != 1:
         raise UsageError(f"--condition {shorten(condition)}: one at a time; 'uneven compare' takes many")
     chosen = Schedule(options.policy, options.tail, options.claim_ahead)
@@ -153,14 +166,17 @@ def watched(
         )
     else:
         seen = lab.watch(trial, reel)
+    verdicts = lab.verdicts_of(trial, seen)
     if showing == "json":
-        lab.say([lab.report_json(lab.report_of(trial, seen.result))])
+        lab.say([lab.report_json(lab.report_of(trial, seen.result, verdicts))])
     elif showing != "none":
         if told := [caption_text(shown) for shown in reel.take_due(seen.history.at)]:
             lab.say([*told, ""])
-        lab.say(lab.report_lines(trial, seen, lab.terminal_width()))
+        lab.say([*lab.report_lines(trial, seen, lab.terminal_width()), *verdict_lines(verdicts)])
     if seen.left and seen.result.credited_frames < seen.result.frames:
         return ExitCode.INTERRUPTED
+    if not all(verdict.met for verdict in verdicts):
+        return ExitCode.EXPECTATION
     return ExitCode.DONE if seen.result.credited_frames == seen.result.frames else ExitCode.INCOMPLETE
 
 
@@ -253,7 +269,7 @@ def compare(
         _give(told.render(found, chosen, _width(output)), output)
         return ExitCode.DONE
     if not 1 <= seeds <= SEEDS_MAX:
-        raise UsageError(f"--seeds {seeds}: give 1 to {SEEDS_MAX}")
+        raise UsageError(f"--seeds {seeds}: give 1 to {SEEDS_MAX:,}")
     setting = _setting(frames, part, overhead, heartbeat, lease, not no_heartbeats)
     named = [*(policies or ()), *(more or ())] or list(lab.ALL_POLICIES)
     schedules = list(dict.fromkeys(parse_schedule(text) for text in named))

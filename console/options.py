@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -210,6 +211,7 @@ _FFMPEG = {
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)s\Z", re.ASCII)
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)%\Z", re.ASCII)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([kKMGT]?)(i?)B?\Z", re.ASCII)
+_LOOKS_LIKE_NUMBER = re.compile(r"[+-]?[\d_]*\.?[\d_]+\Z")
 _FRAMES = re.compile(r"[1-9]\d{0,8}\Z", re.ASCII)
 
 
@@ -220,6 +222,17 @@ def refuse_ffmpeg_spellings(arguments: Sequence[str]) -> None:
             return
         if argument in _FFMPEG:
             raise UsageError(f"{argument} is ffmpeg's spelling; here it is {_FFMPEG[argument]}")
+
+
+def refuse_other_digits(arguments: Sequence[str]) -> None:
+    """Python reads numbers in any script, and half of a look-alike is a wrong number. Raises UsageError."""
+    for option, value in pairwise(("", *arguments)):
+        if option == "--":
+            return
+        name, equals, behind = value.partition("=")
+        option, value = (name, behind) if name.startswith("--") and equals else (option, value)
+        if option.startswith("-") and _LOOKS_LIKE_NUMBER.match(value) and not value.isascii():
+            raise UsageError(f"{option} {value}: write numbers with the digits 0 to 9")
 
 
 def one_input(argument: Path | None, option: Path | None) -> Path:

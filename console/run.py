@@ -6,7 +6,7 @@ import os
 import secrets
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +17,7 @@ from console.detach import Report
 from console.drive import ShowOptions, show
 from console.report import records_of
 from console.stories import story_lines
+from console.verdicts import tell_verdicts
 from farm.engines.child import ChildCrashed, run_in_child_blocking
 from farm.engines.local import LocalEngine, prepare
 from farm.errors import ExitCode, InputError, OutputError, UnevenError, UsageError, VerificationError
@@ -27,6 +28,7 @@ from farm.folder import JOURNAL_NAME
 from farm.journal import RunCatalogue, read_recording
 from farm.paths import check_free, printable
 from farm.plan import JobRequest, OpenedRun, Plan, open_run
+from farm.scenario.expect import Expectation
 from farm.scratch import scratch_folder
 from farm.settings import CONTAINERS, GridSettings, JobSettings, VideoSettings
 from farm.source import save_index
@@ -41,9 +43,16 @@ def new_run_id() -> str:
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
-def carry_out(plan: Plan, showing: ShowOptions, run_id: str, report: Report | None = None) -> int:
-    """Run a planned job, show it, say how it ended; returns the exit code. ``report``: of a detached run,
-    told once nothing more can be refused."""
+def carry_out(
+    plan: Plan,
+    showing: ShowOptions,
+    run_id: str,
+    *,
+    report: Report | None = None,
+    expectations: Sequence[Expectation] = (),
+) -> int:
+    """Run a planned job, show it, say how it ended and whether it was as expected; returns the exit code.
+    ``report``: of a detached run, told once nothing more can be refused."""
     prepare()
     from farm.live import LiveRun
 
@@ -84,7 +93,8 @@ def carry_out(plan: Plan, showing: ShowOptions, run_id: str, report: Report | No
         if resumable and summary.exit_code != 0 and (plan.folder_path / JOURNAL_NAME).exists():
             retry = " --retry-failed" if summary.set_aside_frames else ""
             _say(f"Go on with: uneven resume {shlex.quote(str(plan.folder_path))}{retry}")
-    return result.exit_code
+    records = result.recording or plan.folder_path
+    return tell_verdicts(expectations, records, result.exit_code, showing.ui, _say)
 
 
 def serve(live: LiveRun, opened: OpenedRun, run_id: str) -> AttachServer:

@@ -27,6 +27,7 @@ from farm.captions import Reel
 from farm.clock import MonotonicClock
 from farm.events import ClaimGranted, DrainStarted, OperatorActed, Record
 from farm.playback import Log, Playback
+from farm.scenario.expect import Verdict, is_judged, judge
 from farm.simulation.runs import SimResult, WorkerResult, simulate
 from farm.simulation.source import SimulatedSource
 
@@ -79,19 +80,25 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     losses: int
     idle_seconds: float
     workers: tuple[WorkerResult, ...]
+    expectations: tuple[Verdict, ...] = ()  #: of the scenario
 
 
 class History(Model):
-    """A model that keeps all spans, where any other keeps the newest only."""
+    """A model that keeps all spans, where any other keeps the newest only; and, if it is ``judged``, the
+    records by which expectations are."""
 
-    def __init__(self) -> None:
+    def __init__(self, judged: bool = False) -> None:
         super().__init__("simulated")
+        self._judged = judged
+        self.telling: list[Record] = []  #: as farm.scenario.expect.is_judged has them
         self.spans: dict[str, list[Span]] = {}  #: of each worker
         self.works_from: dict[str, float] = {}  #: when the overhead of a claim was over, by its token
         self.told_to_stop = False  #: the user ended it before its end
 
     def fold(self, record: Record) -> None:
         super().fold(record)
+        if self._judged and is_judged(record):
+            self.telling.append(record)
         event = record.event
         self.told_to_stop |= isinstance(event, DrainStarted)
         self.told_to_stop |= isinstance(event, OperatorActed) and event.action == "stop now"
@@ -116,7 +123,7 @@ class Seen(NamedTuple):
 
 def watch(trial: Trial, reel: Reel | None = None) -> Seen:
     """Run it; ``reel`` hears what happens. Raises UsageError for a world that makes no sense."""
-    history = History()
+    history = History(judged=_expects(trial))
 
     def take(record: Record) -> None:
         history.fold(record)
@@ -156,7 +163,7 @@ def watch_in_console(
         exit_when_done=not stay,
         presentation=presentation,
     )
-    app.model = history = History()
+    app.model = history = History(judged=_expects(trial))
     outcome = app.run()
     source.halt(True)
     source.to_end()  # what is told is how far it came, wherever the user was last
@@ -166,10 +173,21 @@ def watch_in_console(
     return Seen(history, made[-1].result(), left)
 
 
+def _expects(trial: Trial) -> bool:
+    return trial.scenario is not None and bool(trial.scenario.expectations)
+
+
+def verdicts_of(trial: Trial, seen: Seen) -> tuple[Verdict, ...]:
+    """How the scenario's expectations were met; none of a run that was left before its end."""
+    if trial.scenario is None or (seen.left and seen.result.credited_frames < seen.result.frames):
+        return ()
+    return judge(trial.scenario.expectations, seen.history.telling)
+
+
 # --- what is said ----------------------------------------------------------------------------------------
 
 
-def report_of(trial: Trial, result: SimResult) -> Report:
+def report_of(trial: Trial, result: SimResult, verdicts: tuple[Verdict, ...] = ()) -> Report:
     return Report(
         schedule=spell(trial.schedule),
         fleet=trial.fleet,
@@ -190,6 +208,7 @@ def report_of(trial: Trial, result: SimResult) -> Report:
         losses=result.losses,
         idle_seconds=result.idle_seconds,
         workers=result.workers,
+        expectations=verdicts,
     )
 
 

@@ -12,9 +12,10 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -31,7 +32,7 @@ from farm.simulation.fleets import FLEETS, grid_world, random_world
 from farm.simulation.grid import FRESH, Schedule
 from farm.simulation.noise import Stream
 from farm.simulation.runs import simulate
-from farm.simulation.world import World, world_of
+from farm.simulation.world import World, patience_seconds, world_of
 
 #: The condition that a seed draws.
 DRAWN = "drawn"
@@ -55,8 +56,8 @@ def parse_schedule(text: str) -> Schedule:
         raise UsageError(f"--policies {shorten(text)}: give POLICY+TAIL, and +ahead or +no-ahead behind it")
     tail = rest[0] if rest else "split" if policy.partition(",")[0] == "fair" else "none"
     policy = from_anywhere(policy)
-    parse_policy(policy)
-    parse_tail(tail)
+    parse_policy(policy, "--policies")
+    parse_tail(tail, "--policies: tail")
     return Schedule(policy, tail, ahead)
 
 
@@ -81,10 +82,11 @@ class Setting:
     lease_seconds: float = 20.0
     heartbeats: bool = True
     frame_bytes: float = 20_000.0  #: matters to workers with a link
+    stall_timeout_seconds: float | None = None  #: None: ``patience_seconds`` of the world
 
 
 #: Options of the command line that a trial's schedule and setting hold.
-_IN_TRIAL = frozenset(("schedule", "tail", "claim_ahead", "heartbeat", "lease"))
+_IN_TRIAL = frozenset(("schedule", "tail", "claim_ahead", "heartbeat", "lease", "stall_timeout"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,9 @@ class Trial:
             world = self._own_world(options)
         name = random_condition(self.seed) if self.condition == DRAWN else self.condition
         changes = {"heartbeats": setting.heartbeats, "frame_bytes": setting.frame_bytes}
-        return CONDITIONS[name](replace(world, faults=(*world.faults, *self.faults), **changes))
+        world = CONDITIONS[name](replace(world, faults=(*world.faults, *self.faults), **changes))
+        stall_seconds = setting.stall_timeout_seconds or patience_seconds(world)
+        return replace(world, options=replace(world.options, stall_timeout_seconds=stall_seconds))
 
     def _own_world(self, options: RelayOptions) -> World:
         setting = self.setting
@@ -208,7 +212,8 @@ def _spread(trials: Sequence[Trial], processes: int, on_done: Callable[[int], No
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_follow_the_parent)
     try:
-        futures = {number: pool.submit(run_trial, trials[number]) for number in order}
+        with _no_interrupts():
+            futures = {number: pool.submit(run_trial, trials[number]) for number in order}
         for done, future in enumerate(as_completed(futures.values()), 1):
             future.result()
             on_done(done)
@@ -225,6 +230,17 @@ def _spread(trials: Sequence[Trial], processes: int, on_done: Callable[[int], No
         pool.shutdown(cancel_futures=True)
 
 
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Ctrl-C and SIGTERM wait, or children that are half started, by us or in their own minds, would tell
+    the user a traceback. They inherit the waiting and end it when they are so far."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _effort(trial: Trial) -> int:
     """A guess at how long it takes, for the order only."""
     return FLEETS.index(trial.fleet) if trial.fleet in FLEETS else 0
@@ -233,6 +249,7 @@ def _effort(trial: Trial) -> int:
 def _follow_the_parent() -> None:
     """Leave Ctrl-C to the parent, and end when it ends, however that comes about."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -247,12 +264,14 @@ def parse_fleets(text: str) -> list[str]:
     """``A,B,M16``, ``all``, ``fresh``, files, and speeds behind a ``;``: ``A,B;10,10,3;fleet.toml``. Raises
     UsageError."""
     fleets: list[str] = []
-    for group in filter(None, (group.strip() for group in text.split(";"))):
+    for group in (group.strip() for group in text.split(";")):
         fields = [field.strip() for field in group.split(",")]
         if group == "all":
             fleets += FLEETS
         elif all(field in (*FLEETS, FRESH) or is_fleet_file(field) for field in fields):
             fleets += fields
+        elif not all(fields):
+            raise UsageError(f"--fleets {shorten(text)}: name at least one, as in A,B,M16, and none empty")
         elif any(map(_is_name, fields)):
             known = (*FLEETS, FRESH)
             wrong = next(field for field in fields if field not in known)
@@ -261,9 +280,8 @@ def parse_fleets(text: str) -> list[str]:
                 f"{', '.join(known)}, a .toml file, or speeds as in A,B;10,10,3"
             )
         else:
+            load_sim_workers(group, option="--fleets")
             fleets.append(group)
-    if not fleets:
-        raise UsageError("--fleets: name at least one, as in A,B,M16")
     return list(dict.fromkeys(fleets))
 
 
@@ -272,20 +290,22 @@ def _is_name(field: str) -> bool:
     return field[:1].isalpha() and field.lower() not in ("max", "nan", "inf", "infinity")
 
 
-def parse_conditions(text: str) -> list[str]:
-    """``base,stall``, or ``all``. Raises UsageError."""
+def parse_conditions(text: str, option: str = "--conditions") -> list[str]:
+    """``base,stall``, or ``all``; ``option`` is what it was given to. Raises UsageError."""
     known = {name.replace(" ", ""): name for name in (*CONDITIONS, DRAWN)}
     if text.strip() == "all":
         return list(CONDITIONS)
     conditions = []
-    for field in filter(None, (field.strip() for field in text.split(","))):
+    for field in (field.strip() for field in text.split(",")):
+        if not field:
+            raise UsageError(
+                f"{option} {shorten(text)}: name at least one condition, and one beside each comma"
+            )
         name = known.get(field.replace(" ", ""))
         if name is None:
             raise UsageError(
-                f"{shorten(field)} is not a condition{did_you_mean(field, tuple(known))}; "
+                f"{option}: {shorten(field)} is not a condition{did_you_mean(field, tuple(known))}; "
                 f"known: {', '.join(known.values())}"
             )
         conditions.append(name)
-    if not conditions:
-        raise UsageError("name at least one condition, as in base,stall")
     return list(dict.fromkeys(conditions))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Container
 
 import msgspec
@@ -47,6 +48,7 @@ class WorkerProfile(msgspec.Struct, frozen=True, kw_only=True):
 
 #: More local processes than this are a typing error, not a fleet.
 WORKERS_MAX = 512
+_NUMBER = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,3})?\Z", re.ASCII | re.IGNORECASE)
 #: Slower than a frame in a quarter of an hour, or faster than any clock can tell, is one, too.
 FPS_MIN, FPS_MAX = 0.001, 1e6
 
@@ -61,26 +63,27 @@ def uniform_fleet(workers: int, overhead_seconds: float = 0.0) -> tuple[WorkerPr
 
 
 def parse_fleet(
-    text: str, overhead_seconds: float = 0.0, *, hint: str = ", or 'max' for no limit"
+    text: str,
+    overhead_seconds: float = 0.0,
+    *,
+    hint: str = ", or 'max' for no limit",
+    option: str = "--fleet",
 ) -> tuple[WorkerProfile, ...]:
     """The shorthand of the write-ups' tables: ``30,30,12,2`` frames per second each, ``max`` = unthrottled.
 
-    Raises UsageError naming the worker that is wrong; ``hint`` says what else may be given.
+    Raises UsageError naming ``option`` and the worker that is wrong; ``hint`` says what else may be given.
     """
     fields = text.split(",")
     if len(fields) > WORKERS_MAX:
-        raise UsageError(f"--fleet names {len(fields)} workers; at most {WORKERS_MAX}")
+        raise UsageError(f"{option} names {len(fields)} workers; at most {WORKERS_MAX}")
     fleet = []
     for number, field in enumerate(fields, 1):
         cap: float | None = None
         if field.strip() != "max":
-            try:
-                cap = float(field)
-            except ValueError:
-                cap = math.nan
+            cap = float(field) if _NUMBER.match(field.strip()) else math.nan
             if not FPS_MIN <= cap <= FPS_MAX:
                 raise UsageError(
-                    f"--fleet {text}: worker {number} is {field.strip()!r}; give frames per second from "
+                    f"{option} {text}: worker {number} is {field.strip()!r}; give frames per second from "
                     f"{FPS_MIN:g} to {FPS_MAX:,.0f}{hint}"
                 )
         fleet.append(WorkerProfile(name=f"w{number}", fps_cap=cap, overhead_seconds=overhead_seconds))

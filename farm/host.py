@@ -151,16 +151,26 @@ class RelayHost:
         self.spawn(self._show_vitals())
         try:
             end = await self._serve()
-        finally:
-            self._closing = True
-            self._faults.close()
-            ticker.cancel()
-            for task in list(self._tasks):
-                task.cancel()
-            await self._engine.stop(LEAVE_SECONDS if not self._stop_now else 0.0)
-            await asyncio.gather(ticker, *self._tasks, return_exceptions=True)
+        except BaseException as error:
+            try:
+                await self._wind_up(ticker)
+            except Exception as another:  # must not be told in the place of what ended the run
+                error.add_note(f"and winding up: {another!r}")
+            raise
+        await self._wind_up(ticker)
         await self._see_off("the run is over" if end is End.FINISHED else "the run stopped")
         return End.HALTED if self.halted and end is not End.FINISHED else end
+
+    async def _wind_up(self, ticker: asyncio.Task[None]) -> None:
+        self._closing = True
+        ticker.cancel()
+        for task in list(self._tasks):
+            task.cancel()
+        try:
+            await self._engine.stop(LEAVE_SECONDS if not self._stop_now else 0.0)
+            await asyncio.gather(ticker, *self._tasks, return_exceptions=True)
+        finally:
+            self._faults.close()
 
     def post_command(self, command: cmd.AnyCommand) -> None:
         """An operator's command, from this loop."""

@@ -67,7 +67,6 @@ _PIXEL_BYTES = {
     "libx264": 170,
     "libx265": 200,
     "libsvtav1": 180,
-    "libaom-av1": 260,
     "libvpx-vp9": 170,
     "ffv1": 60,
     "mpeg4": 60,

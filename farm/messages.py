@@ -115,6 +115,7 @@ class Offer(Request, frozen=True, kw_only=True):
     """A worker has a finished part in its spool from before a restart and asks for a claim to deliver it."""
 
     part: int
+    maker: str = ""  #: who rendered it, if that was another worker, in whose place this one offers it
 
 
 class Complete(Request, frozen=True, kw_only=True):

@@ -41,6 +41,7 @@ class Puppets:
         self.kills: list[str] = []
         self.heard: dict[str, list[msg.AnyAnswer]] = {}
         self.stillborn: set[str] = set()
+        self.unstoppable: Exception | None = None  #: raised when all of them are stopped
         self.holds: list[bool] = []  #: each time reading was held and let go
 
     async def start(self, specs: Sequence[WorkerSpec], events: EngineEvents) -> None:
@@ -68,6 +69,8 @@ class Puppets:
     async def stop(self, grace_seconds: float) -> None:
         for worker in list(self.alive):
             self.die(worker, "stopped")
+        if self.unstoppable is not None:
+            raise self.unstoppable
 
     def die(self, worker: str, reason: str) -> None:
         if worker in self.alive:
@@ -77,17 +80,20 @@ class Puppets:
 
 
 class ScriptedJournal:
-    """Takes all records while it is ``taking``."""
+    """Takes all records while it is ``taking``; ``refusing``: what the disk says instead."""
 
     def __init__(self) -> None:
         self.taking = asyncio.Event()
         self.taking.set()
         self.waiting = 0
+        self.refusing: Exception | None = None
 
     async def append(self, records: Sequence[ev.Record]) -> None:
         self.waiting += 1
         await self.taking.wait()
         self.waiting -= 1
+        if self.refusing is not None:
+            raise self.refusing
 
 
 class ScriptedStore:

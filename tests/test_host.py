@@ -13,6 +13,7 @@ import pytest
 
 from farm import events as ev
 from farm import messages as msg
+from farm.errors import OutputError
 from farm.host import INBOX_MAX, End
 from farm.respite import Respite
 from tests.engines.harness import until
@@ -335,3 +336,20 @@ async def test_the_worker_that_holds_the_last_chunk_dies_and_the_run_finishes_al
         assert (again.start, again.stop) == (last.start, last.stop) and again.token != last.token
         await rig.deliver("w1", again)
         assert await rig.end() is End.FINISHED
+
+
+# --- a bad end -------------------------------------------------------------------------------------------
+
+
+@on_loop
+async def test_what_ended_the_run_is_told_whatever_goes_wrong_while_it_is_wound_up() -> None:
+    """1. The disk with the journal is full. 2. The workers can't be stopped in good order, either. It is the
+    disk that the user has to hear of."""
+    async with Rig("w1") as rig:
+        await rig.join("w1")
+        rig.engine.unstoppable = ValueError("process object is closed")
+        rig.journal.refusing = OutputError("the disk is full")
+        rig.say("w1", msg.Claim())
+        with pytest.raises(OutputError, match="the disk is full") as caught:
+            await rig.end()
+        assert "process object is closed" in caught.value.__notes__[0]

@@ -36,3 +36,15 @@ def test_it_stays_under_150_mib_and_keeps_its_loop_for_less_than_50_ms(tmp_path:
     resumed = measure("--resume", tmp_path)
     assert (resumed["credited"], resumed["shown"]) == (PARTS, PARTS)
     assert resumed["rss_mib"] < MEMORY_MIB
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_slow_disk_and_500_workers_do_not_keep_the_loop(tmp_path: Path) -> None:
+    """Every commit takes 200 ms and every check of a part 5 ms. Nothing keeps the loop for 50 ms of its own
+    processor time, and it goes on turning while the disk syncs."""
+    slow = ("--disk-seconds", "0.005", "--sync-seconds", "0.2")
+    work = measure("--parts", "3000", "--workers", "500", *slow, "--folder", tmp_path)
+    assert (work["end"], work["credited"]) == ("finished", 3000)
+    assert work["over_50_ms_cpu"] == 0, f"{work['longest_cpu_ms']} ms: {work['what']}"
+    assert work["fewest_turns_in_a_sync"] > 0, "it waited for the disk"

@@ -198,6 +198,7 @@ class _Worker(asyncio.Protocol):
         self._connected = True
         self._stopping = False
         self._reported = False
+        self._released = False
         self._fault = ""
         self._code = 0
         self.unreported = False  # it ended, or was told to, and the fork server has not said so
@@ -225,9 +226,9 @@ class _Worker(asyncio.Protocol):
         self._report()
 
     def _on_exit(self) -> None:
-        self._loop.remove_reader(self._sentinel)
         if self.ended.is_set():
-            return
+            return  # by now the sentinel may be somebody else's
+        self._loop.remove_reader(self._sentinel)
         code = exit_code(self._process)
         if code is None:
             self._loop.call_later(BUSY_SECONDS, self._on_exit)
@@ -321,7 +322,11 @@ class _Worker(asyncio.Protocol):
             self._transport.close()
 
     def release(self) -> None:
-        """After its end: report it and free what it held."""
+        """After its end: report it and free what it held. Once: a start that is cut off cleans up while the
+        engine is stopped."""
+        if self._released:
+            return
+        self._released = True
         if self._transport is not None:
             self._transport.abort()
         self._connected = False

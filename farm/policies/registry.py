@@ -57,13 +57,13 @@ class TailRule:
         return f"{self.kind},from={self.from_}" if self.kind == "duplicate-oldest" else self.kind
 
 
-def parse_policy(text: str) -> Policy:
-    """The policy that ``text`` names, one of ours or a user's.
+def parse_policy(text: str, option: str = "--schedule") -> Policy:
+    """The policy that ``text`` names, one of ours or a user's; ``option`` is what it was given to.
 
     Raises UsageError that names the policy and the parameter that is wrong; its subclass PolicyError for a
     user's policy that is broken.
     """
-    where = f"--schedule {text if len(text) <= 200 else text[:200] + '…'}"
+    where = f"{option} {text if len(text) <= 200 else text[:200] + '…'}"
     users = _USERS_FILE.match(text.strip())
     if users is not None:
         given = users["given"].split(",") if users["given"] is not None else []
@@ -93,8 +93,8 @@ def from_anywhere(text: str) -> str:
     return text if users is None else str(Path(users["path"]).absolute()) + text.strip()[users.end("path") :]
 
 
-def parse_tail(text: str) -> TailRule:
-    """Raises UsageError."""
+def parse_tail(text: str, option: str = "--tail") -> TailRule:
+    """``option`` is what it was given to. Raises UsageError."""
     name, *fields = _stripped(text.split(","))
     for kind in ("none", "late", "split"):
         if name == kind and not fields:
@@ -105,7 +105,7 @@ def parse_tail(text: str) -> TailRule:
                 return TailRule("duplicate-oldest", "frontier")
             case ["from=start"]:
                 return TailRule("duplicate-oldest", "start")
-    raise UsageError(f"--tail {text}: choose none, split, late or duplicate-oldest[,from=frontier|start]")
+    raise UsageError(f"{option} {text}: choose none, split, late or duplicate-oldest[,from=frontier|start]")
 
 
 def _stripped(fields: list[str]) -> list[str]:

@@ -90,7 +90,7 @@ class Books:
         self.retry_at: dict[int, float] = {}
         #: all and only the parts with tries that are open or in flight
         self.troubled: dict[int, None] = {}
-        #: parts at which a claim lapsed, and that are still to be rendered
+        #: parts at which a claim lapsed, or stalled after rendering them, and that are still to be delivered
         self.lapsed_at: set[int] = set()
         #: parts of which copies differ, and workers that are not trusted any more
         self.disputes = Disputes()
@@ -172,6 +172,11 @@ class Books:
             frame = self.grid.stop(part)
             part += 1
         return min(frame, claim.stop)
+
+    def waits_for_delivery(self, claim: ClaimRecord) -> bool:
+        """Whether the claim's next part was rendered, by the last report, and just hasn't come."""
+        frame = self.next_frame(claim, skipping=True)
+        return frame < claim.stop and claim.position >= self.grid.stop(self.grid.part_at(frame))
 
     def uncredited_ranges(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """The runs of parts within ``[start, stop)`` of one chunk that are still in flight, last one first

@@ -26,10 +26,14 @@ def offer(turn: Turn, worker: str, request: msg.Offer) -> msg.Granted | msg.Decl
         return msg.Declined(part=part, why=why)
     if books.parts[part] == CREDITED:
         return msg.Declined(part=part, why="that part is not wanted any more")
+    if request.maker in books.disputes.distrusted:
+        why = f"{request.maker} made it, whose copy of another part was the odd one of three"
+        return msg.Declined(part=part, why=why)
     if books.workers[worker].claims or books.draining or books.paused_at is not None:
         why = "offer parts while you hold nothing and the job is running"
         return msg.Declined(part=part, why=why, keep=True)
-    wanted = books.parts[part] in (OPEN, IN_FLIGHT)
+    # One of two copies that differ is no third opinion, whoever brings it.
+    wanted = books.parts[part] in (OPEN, IN_FLIGHT) and not books.disputes.bars(request.maker, part)
     granted = grant_part(turn, worker, part) if wanted else None
     return granted or msg.Declined(part=part, why="that part is not to be had now", keep=True)
 

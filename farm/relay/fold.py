@@ -286,8 +286,9 @@ def _claim_ended(books: Books, at: float, event: ev.ClaimEnded) -> None:
     if claim.ahead:
         del books.ahead[text]
     chunk = books.chunks[claim.chunk]
-    if how == "lapsed":
+    if how == "lapsed" or (how == "stalled" and books.waits_for_delivery(claim)):
         books.lapsed_at.add(books.grid.part_at(books.next_frame(claim, skipping=True)))
+    if how == "lapsed":
         books.silent[claim.worker] = None
     elif how == "failed":
         books.workers[claim.worker].failures_in_row += 1

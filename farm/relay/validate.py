@@ -121,9 +121,11 @@ def _disputes(books: Books) -> None:
     makers = {maker(credit) for credit in books.credits.values()}
     _check(not makers & disputes.distrusted.keys(), "a part by a worker that is not trusted is credited")
     for part, dispute in disputes.open.items():
-        chunk = books.chunk_at(books.grid.start(part))
-        holders = () if chunk is None else chunk.claims.values()
-        _check(not any(dispute.has(claim.worker) for claim in holders), f"part {part} is with its makers")
+        start = books.grid.start(part)
+        chunk = books.chunk_at(start)
+        claims = () if chunk is None else chunk.claims.values()
+        holders = [claim.worker for claim in claims if claim.start <= start < claim.stop]
+        _check(not any(map(dispute.has, holders)), f"part {part} is with its makers")
 
 
 def _workers(books: Books) -> None:

@@ -36,7 +36,8 @@ def check_leases(turn: Turn) -> None:
 
 def check_progress(turn: Turn) -> None:
     """Lapse claims that beat but don't move, and those whose part takes longer than the hard limit. Both
-    count as a try against the part, so that a part nobody can finish ends set aside (RG40)."""
+    count as a try against the part, so that a part nobody can finish ends set aside (RG40); but for a part
+    that was rendered and is only late in coming: that is as silence is (``check_leases``)."""
     books = turn.books
     if books.paused_at is not None:
         return
@@ -55,7 +56,8 @@ def check_progress(turn: Turn) -> None:
 def _give_up(turn: Turn, claim: ClaimRecord, how: ev.ClaimEnd, reason: str) -> None:
     books = turn.books
     part = books.grid.part_at(min(turn.next_frame(claim.text), books.grid.frames - 1))
-    endings.fail_part(turn, claim, part, how, reason)
+    if how != "stalled" or not books.waits_for_delivery(claim) or part in books.lapsed_at:
+        endings.fail_part(turn, claim, part, how, reason)
     endings.end_claim(turn, claim, how, reason)
 
 

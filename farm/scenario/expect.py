@@ -26,7 +26,7 @@ from farm.policies.parameters import did_you_mean
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One figure and its bounds, both allowed."""
+    """One figure and its bounds: from, to or both; or what it equals."""
 
     what: str
     worker: str | None = None
@@ -94,6 +94,11 @@ def check_expectation(expectation: Expectation, workers: Sequence[str], where: s
         raise UsageError(f"{where}: say at_least, at_most or equals")
     if any(bound is not None and not math.isfinite(bound) for bound in bounds):
         raise UsageError(f"{where}: a bound is a number")
+    low, high, exact = bounds
+    if low is not None and high is not None and low > high:
+        raise UsageError(f"{where}.at_least: {low:g} is more than at_most, {high:g}: nothing could meet both")
+    if exact is not None and (low is not None or high is not None):
+        raise UsageError(f"{where}.equals: leave at_least and at_most out beside it")
 
 
 def measure(records: Iterable[ev.Record], what: str, worker: str | None = None) -> float | None:
@@ -136,18 +141,57 @@ def _credited(records: Iterable[ev.Record], worker: str | None) -> float:
     return sum(count for by, count in frames.values() if worker in (None, by))
 
 
-def shortfalls(expectations: Iterable[Expectation], records: Sequence[ev.Record]) -> list[str]:
-    """A sentence for each expectation that was not met."""
-    found = []
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether one expectation was met. ``value``: the figure; None: the run did not come so far."""
+
+    what: str
+    worker: str | None
+    at_least: float | None
+    at_most: float | None
+    equals: float | None
+    value: float | None
+    met: bool
+
+    def __str__(self) -> str:
+        whose = f" of {self.worker}" if self.worker else ""
+        shown = "there is none" if self.value is None else f"it is {self.value:g}"
+        wanted = " and ".join(f"{words} {bound:g}" for words, bound, _ in _bounds(self) if bound is not None)
+        return f"{'met' if self.met else 'not met':7}  {self.what}{whose}: {wanted}; {shown}"
+
+
+def judge(expectations: Iterable[Expectation], records: Iterable[ev.Record]) -> tuple[Verdict, ...]:
+    """One verdict for each expectation, in order."""
+    telling = [record for record in records if is_judged(record)]
+    verdicts = []
     for expectation in expectations:
-        value = measure(records, expectation.what, expectation.worker)
-        whose = f" of {expectation.worker}" if expectation.worker else ""
-        for words, bound, holds in (
-            ("at least", expectation.at_least, operator.ge),
-            ("at most", expectation.at_most, operator.le),
-            ("exactly", expectation.equals, operator.eq),
-        ):
-            if bound is not None and (value is None or not holds(value, bound)):
-                shown = "there is none" if value is None else f"it is {value:g}"
-                found.append(f"{expectation.what}{whose} must be {words} {bound:g}; {shown}")
-    return found
+        value = measure(telling, expectation.what, expectation.worker)
+        met = value is not None and all(
+            holds(value, bound) for _, bound, holds in _bounds(expectation) if bound is not None
+        )
+        verdicts.append(Verdict(**msgspec.structs.asdict(expectation), value=value, met=met))
+    return tuple(verdicts)
+
+
+def is_judged(record: ev.Record) -> bool:
+    """Whether some figure is counted from this record; the others need not be kept."""
+    return isinstance(record.event, _JUDGED)
+
+
+_JUDGED: Final = (
+    *{kind for kind, _ in _COUNTS.values()},
+    ev.PartCredited,
+    ev.PartAdopted,
+    ev.PartVoided,
+    ev.RunFinished,
+    ev.WorkFinished,
+)
+
+
+def _bounds(
+    of: Expectation | Verdict,
+) -> tuple[tuple[str, float | None, Callable[[float, float], bool]], ...]:
+    return (
+        ("at least", of.at_least, operator.ge),
+        ("at most", of.at_most, operator.le),
+        ("exactly", of.equals, operator.eq),
+    )

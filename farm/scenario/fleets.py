@@ -106,14 +106,17 @@ def load_fleet(
     return to_profiles(read_fleet(text), text, overhead_seconds, threads)
 
 
-def load_sim_workers(text: str, overhead_seconds: float = 0.0) -> tuple[SimWorker, ...]:
-    """What ``--fleet`` names, for the simulator. Raises UsageError, also for a worker without a speed."""
+def load_sim_workers(
+    text: str, overhead_seconds: float = 0.0, option: str = "--fleet"
+) -> tuple[SimWorker, ...]:
+    """What ``--fleet``, or another ``option``, names, for the simulator. Raises UsageError, also for a worker
+    without a speed."""
     if is_fleet_file(text):
         return to_sim_workers(read_fleet(text), text, overhead_seconds)
     workers = []
-    for place, profile in enumerate(_as_typed(text, overhead_seconds, hint=""), 1):
+    for place, profile in enumerate(_as_typed(text, overhead_seconds, hint="", option=option), 1):
         if profile.fps_cap is None:
-            raise UsageError(f"--fleet {text}: worker {place} is 'max'; a simulated one needs a speed")
+            raise UsageError(f"{option} {text}: worker {place} is 'max'; a simulated one needs a speed")
         workers.append(SimWorker(name=profile.name, fps=profile.fps_cap, overhead_seconds=overhead_seconds))
     return tuple(workers)
 
@@ -142,7 +145,7 @@ def check_fleet(fleet: Fleet, where: str) -> None:
         _check(worker, f"{where}: worker[{place}]")
     total = sum(worker.count for worker in fleet.worker)
     if not 1 <= total <= _SIMULATED_MAX:
-        raise UsageError(f"{where}: worker: a fleet has 1 to {_SIMULATED_MAX} workers, not {total}")
+        raise UsageError(f"{where}: worker: a fleet has 1 to {_SIMULATED_MAX:,} workers, not {total:,}")
     _names(fleet, where)
 
 
@@ -151,12 +154,14 @@ def worker_names(fleet: Fleet, where: str) -> tuple[str, ...]:
     return tuple(name for name, _ in _names(fleet, where))
 
 
-def _as_typed(text: str, overhead_seconds: float, hint: str) -> tuple[WorkerProfile, ...]:
+def _as_typed(
+    text: str, overhead_seconds: float, hint: str, option: str = "--fleet"
+) -> tuple[WorkerProfile, ...]:
     try:
-        return parse_fleet(text, overhead_seconds, hint=hint)
+        return parse_fleet(text, overhead_seconds, hint=hint, option=option)
     except UsageError as error:
         if any(mark in text for mark in "/\\.") and not re.fullmatch(r"[\d., max]*", text):
-            raise UsageError(f"--fleet {shorten(text)}: a fleet file's name ends in .toml") from None
+            raise UsageError(f"{option} {shorten(text)}: a fleet file's name ends in .toml") from None
         raise error
 
 

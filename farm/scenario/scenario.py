@@ -223,10 +223,7 @@ def _check_relay(relay: RelayTable, where: str) -> None:
             number(f"{where}: relay.{field}", value, low=0.05, high=_SECONDS_MAX, unit="seconds")
     if relay.max_tries is not None:
         number(f"{where}: relay.max_tries", relay.max_tries, low=1, high=1_000_000, unit="tries")
-    try:
-        if relay.policy is not None:
-            parse_policy(relay.policy)
-        if relay.tail is not None:
-            parse_tail(relay.tail)
-    except UsageError as error:
-        raise UsageError(f"{where}: relay: {error}") from None
+    if relay.policy is not None:
+        parse_policy(relay.policy, f"{where}: relay.policy:")
+    if relay.tail is not None:
+        parse_tail(relay.tail, f"{where}: relay.tail:")

@@ -77,6 +77,20 @@ def world_of(
     return World(workers=tuple(workers), cuts=cuts, options=options or RelayOptions())
 
 
+def patience_seconds(world: World) -> float:
+    """A stall timeout that no healthy worker of this world runs into: as ``render`` has it, or twice as long
+    as the slowest worker may take over the costliest frame, since progress is told in whole frames."""
+    frame_seconds = max(map(_frame_seconds_max, world.workers), default=0.0)
+    return max(RelayOptions().stall_timeout_seconds, 2.0 * max(world.cost or (1.0,)) * frame_seconds)
+
+
+def _frame_seconds_max(worker: SimWorker) -> float:
+    """Of a frame of cost 1.0. Noise is taken at four sigma, other work at the half of a speed it may take."""
+    factor = min((factor for _, factor in worker.throttles), default=1.0)
+    fps = worker.fps * min(factor, 1.0) * (0.5 if worker.load else 1.0)
+    return math.exp(4.0 * worker.frame_noise) / fps
+
+
 # --- checking --------------------------------------------------------------------------------------------
 
 

@@ -50,14 +50,14 @@ class Offers:
             for found in finished_parts(folder, self._grid, self._spec.settings_hash):
                 if self._orders.leaving or self._orders.finished:
                     return
-                self._offer(found)
+                self._offer(found, "" if folder == self._spec.spool_dir else folder.name)
             if folder != self._spec.spool_dir:
                 with contextlib.suppress(OSError):
                     folder.rmdir()  # unless something is kept in it
 
-    def _offer(self, found: SpooledPart) -> None:
+    def _offer(self, found: SpooledPart, maker: str) -> None:
         part = found.facts.header.part
-        answer = self._ask(Offer(part=part))
+        answer = self._ask(Offer(part=part, maker=maker))
         claim = self._orders.take_grant() if isinstance(answer, Granted) else None
         if claim is not None:
             self._log.begin(claim.token)

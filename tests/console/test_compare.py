@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
@@ -238,13 +241,19 @@ def test_spellings() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--policies", "unfair"], "no policy 'unfair'"),
+        (["--policies", "unfair"], "--policies unfair: no policy 'unfair'"),
         (["--policies", "guided,12,6+none"], "max 6 is below min 12"),
         (["--policies", "fair+split+late"], "POLICY+TAIL"),
-        (["--policies", "fair+tail"], "--tail tail"),
+        (["--policies", "fair+tail"], "--policies: tail tail"),
         (["--fleets", ""], "--fleets"),
         (["--fleets", "A,Q7"], "no fleet 'Q7'"),
-        (["--fleets", "10,nan"], "worker 2 is 'nan'"),
+        (["--fleets", "10,nan"], "--fleets 10,nan: worker 2 is 'nan'"),
+        (["--fleets", "A,,B"], "none empty"),
+        (["--fleets", "A;;B"], "none empty"),
+        (["--fleets", "10,٣"], "worker 2 is '٣'"),
+        (["--fleets", "10,1_0"], "worker 2 is '1_0'"),
+        (["--frames", "٣٠٠"], "--frames ٣٠٠: write numbers with the digits 0 to 9"),
+        (["--overhead=١.٥"], "--overhead ١.٥: write numbers"),
         (["--ui", "tui"], "terminal"),
         (["--ui", "json"], "--format json"),
         (["--speed", "nan"], "--speed nan"),
@@ -252,7 +261,8 @@ def test_spellings() -> None:
         (["--fleets", "A", "--frames", "100"], "frames of its own"),
         (["--conditions", "rain"], "'rain' is not a condition"),
         (["--conditions", ""], "at least one condition"),
-        (["--seeds", "0"], "--seeds 0"),
+        (["--conditions", "base,,stall"], "--conditions 'base,,stall': name"),
+        (["--seeds", "0"], "--seeds 0: give 1 to 1,000"),
         (["--part", "-1"], "--part -1"),
         (["--overhead", "inf"], "--overhead inf"),
         (["--format", "xml"], "--format 'xml'"),
@@ -300,3 +310,40 @@ def test_processes_end_with_the_one_that_started_them() -> None:
         parent.wait()
     _, alive = psutil.wait_procs(children, timeout=60)
     assert not alive
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_comparison_says_so_and_no_more(number: signal.Signals, tmp_path: Path) -> None:
+    """Its processes are ended, and neither they nor their resource tracker have a word to say, also when they
+    hear the signal while they are being started."""
+    command = [sys.executable, "-m", "console", "compare", "--fleets", "X500", "--seeds", "100"]
+    environment = os.environ | {"UNEVEN_STATE_DIR": str(tmp_path)}
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, start_new_session=True
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while len(psutil.Process(process.pid).children()) < 2 and process.poll() is None:
+            assert time.monotonic() < deadline, "it starts no processes"
+            time.sleep(0.002)
+        if number is signal.SIGINT:
+            os.killpg(process.pid, number)  # as a terminal does
+        else:
+            process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert (process.returncode, out, err) == (130, b"", b"uneven: interrupted\n")
+
+
+def test_a_fleet_file_is_its_name_in_the_text_and_its_path_in_json(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "uneven-trio.toml"
+    path.write_text("[[worker]]\ncount = 3\nfps = 30\n")
+    arguments = ("--policies", "static", "--fleets", str(path), "--frames", "300", "--processes", "1")
+    _, shown, _ = run(capsys, *arguments)
+    _, told, _ = run(capsys, *arguments, "--format", "json")
+    assert "uneven-trio base" in shown and str(tmp_path) not in shown
+    assert json.loads(told)["cells"][0]["fleet"] == str(path)

@@ -142,6 +142,24 @@ def test_a_resumed_run_says_its_share_of_the_same_total_first() -> None:
     ]
 
 
+def test_a_retry_is_a_warning_and_giving_up_is_an_error() -> None:
+    """RG19. A part with a frame too few is tried again: a warning, and its frames don't count. The last time
+    it is an error."""
+    story = Story(frames=96, part=48)
+    story.phase("work")
+    story.join("w1")
+    for number in (1, 2):
+        token = story.at(number).grant("w1", 0, 1)
+        story.fail(token, 0, number, "47 frames came back where the plan has 48")
+    story.put_aside(0)
+    desk = Desk(color=True, quiet=True)
+    desk.tell(story.records)
+    assert [line[:5] for line in desk.lines] == ["\x1b[33m", "\x1b[33m", "\x1b[31m"]
+    assert "part 0 failed, try 1 (encoder): 47 frames came back" in desk.lines[0]
+    assert "part 0 SET ASIDE" in desk.lines[2]
+    assert desk.model.credited_frames == 0
+
+
 def test_quiet_tells_warnings_only() -> None:
     desk = Desk(quiet=True)
     desk.tell(straggler().records)

@@ -43,6 +43,77 @@ def timeline(lines: list[str], worker: str) -> str:
     return next(line for line in lines[axis:] if line.split()[:1] == [worker])
 
 
+# --- expectations ----------------------------------------------------------------------------------------
+
+SCENE = """
+[job]
+frames = 300
+[[worker]]
+count = 2
+fps = 30.0
+[[fault]]
+do = "kill"
+on = "w2"
+at = 4
+[[expect]]
+what = "faults"
+equals = 1
+[[expect]]
+what = "credited_frames"
+worker = "w2"
+at_most = {most}
+"""
+
+
+@pytest.mark.parametrize(("most", "code", "word"), [(300, 0, "met"), (3, 7, "not met")])
+def test_each_expectation_is_told_and_one_that_is_not_met_ends_it_with_7(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, most: int, code: int, word: str
+) -> None:
+    path = tmp_path / "scene.toml"
+    path.write_text(SCENE.format(most=most))
+    ended, out, _ = run(capsys, "--scenario", str(path))
+    assert ended == code
+    assert [line.partition(";")[0].split() for line in out.splitlines()[-2:]] == [
+        ["met", "faults:", "exactly", "1"],
+        [*word.split(), "credited_frames", "of", "w2:", "at", "most", str(most)],
+    ]
+    ended, out, _ = run(capsys, "--scenario", str(path), "--ui", "json")
+    assert ended == code
+    told = json.loads(out)["expectations"]
+    assert [(each["what"], each["met"]) for each in told] == [
+        ("faults", True),
+        ("credited_frames", code == 0),
+    ]
+    assert told[0]["value"] == 1
+
+
+# --- the stall timeout -----------------------------------------------------------------------------------
+
+
+def test_a_healthy_worker_that_takes_minutes_for_a_frame_is_not_taken_for_stalled(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    slow = ("--fleet", "0.005,0.002", "--frames", "12", "--ui", "json")
+    code, out, _ = run(capsys, *slow)
+    assert (code, json.loads(out)["lapses"]) == (0, 0)
+    code, out, _ = run(capsys, *slow, "--stall-timeout", "120")
+    assert code == 5 and json.loads(out)["lapses"] > 0, "it does as it is told"
+
+
+@pytest.mark.parametrize("typed", [(), ("--stall-timeout", "9")])
+def test_the_stall_timeout_is_as_typed_or_else_as_the_scenario_has_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, typed: tuple[str, ...]
+) -> None:
+    path = tmp_path / "scene.toml"
+    path.write_text(
+        "[job]\nframes = 300\n[relay]\nstall_timeout = 30\n[[worker]]\ncount = 2\nfps = 30.0\n"
+        "[[fault]]\ndo = 'stand-still'\non = 'w1'\nat = 1\nfor = 15\n"
+        f"[[expect]]\nwhat = 'lapses'\nequals = {1 if typed else 0}\n"
+    )
+    code, out, _ = run(capsys, "--scenario", str(path), *typed)
+    assert code == 0, out
+
+
 # --- text ------------------------------------------------------------------------------------------------
 
 

@@ -41,6 +41,7 @@ class Command:
         )
         self.events: list[dict[str, Any]] = []
         self.summary: dict[str, Any] | None = None
+        self.expectations: list[dict[str, Any]] = []
         self.stdout = ""  # what is not JSON
         self.stderr = ""
         self._news = threading.Condition()
@@ -106,6 +107,8 @@ class Command:
             with self._news:
                 if "summary" in value:
                     self.summary = value["summary"]
+                elif "expectations" in value:
+                    self.expectations = value["expectations"]
                 else:
                     self.events.append(value["event"])
                 self._news.notify_all()

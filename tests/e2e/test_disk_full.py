@@ -71,6 +71,7 @@ def assert_full_and_resumable(
 
 
 def test_while_rendering(clip: Path, tmp_path: Path, disk: Path) -> None:
+    """RG31: the output that was there before is untouched by a job that fails."""
     assert_full_and_resumable(clip, tmp_path, disk, "part_credited", 0, "is full")
 
 
@@ -82,6 +83,7 @@ def test_while_delivering_or_journalling(clip: Path, tmp_path: Path, disk: Path,
 
 @pytest.mark.slow
 def test_while_joining(clip: Path, tmp_path: Path, disk: Path) -> None:
+    """RG27: no partial copies, the parts are kept, and it says what is full."""
     assert_full_and_resumable(clip, tmp_path, disk, "work_finished", 20_000, "the disk is full")
 
 

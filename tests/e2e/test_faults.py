@@ -109,6 +109,7 @@ def test_a_scenario_renders_its_input_with_its_workers_and_faults(
         '[[worker]]\ncount = 2\nfps = 60\n[[worker]]\nname = "slow"\nfps = 30\n'
         '[[fault]]\ndo = "stall"\non = "slow"\nwhen = "it has delivered 1 part"\nfor = 2\n'
         '[[fault]]\ndo = "report-twice"\non = "w1"\nat = 0\nfor = 10\n'
+        '[[expect]]\nwhat = "lapses"\nworker = "slow"\nat_least = 1\n'
     )
     command = run("render", "-o", "s.mp4", "--scenario", "s.toml", "--preset", "ultrafast", cwd=tmp_path)
     assert_done(command, packets)
@@ -117,6 +118,20 @@ def test_a_scenario_renders_its_input_with_its_workers_and_faults(
     assert command.of("claim_ended", worker="slow", how="lapsed")
     assert command.of("part_superseded", worker="w1", reason="this part is credited already")
     assert command.events[0]["options"]["policy"] == "fixed,48"
+    (told,) = command.expectations
+    assert (told["what"], told["worker"], told["met"]) == ("lapses", "slow", True) and told["value"] >= 1
+
+
+def test_an_expectation_that_is_not_met_ends_a_live_run_with_7(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(
+        "[job]\nframes = 60\n[[worker]]\ncount = 2\nfps = 300\n"
+        '[[expect]]\nwhat = "credited_frames"\nequals = 60\n[[expect]]\nwhat = "faults"\nat_least = 1\n'
+    )
+    command = run("demo", "s.toml", "--ui", "plain", cwd=tmp_path, json=False)
+    assert command.process.returncode == 7, command.stderr
+    assert "expectation met      credited_frames: exactly 60; it is 60\n" in command.stderr
+    assert "expectation not met  faults: at least 1; it is 0\n" in command.stderr
+    assert (tmp_path / "demo.mp4").exists(), "the output is none the worse for it"
 
 
 def test_a_fault_of_a_worker_that_there_is_not_ends_in_one_sentence(clip: Path, tmp_path: Path) -> None:

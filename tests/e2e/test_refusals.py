@@ -45,6 +45,7 @@ def test_inputs_that_are_no_file(tmp_path: Path) -> None:
 
 
 def test_outputs_that_cannot_be(clip: Path, tmp_path: Path) -> None:
+    """RG30: the input by any name is refused as the output, and is as it was."""
     source = tmp_path / "in.mp4"
     source.write_bytes(clip.read_bytes())
     (tmp_path / "link.mp4").symlink_to(source)
@@ -105,6 +106,7 @@ def test_what_is_asked_wrongly(
 def test_what_the_encoder_or_container_refuses(
     arguments: tuple[str, ...], word: str, clip: Path, tmp_path: Path
 ) -> None:
+    """RG17: in the encoder's words, at once, with an exit code, and nothing is left."""
     assert word in refused(2, "render", clip, *arguments, cwd=tmp_path)
 
 

@@ -62,6 +62,7 @@ def test_two_workers_and_another_policy(clip: Path, packets: str, tmp_path: Path
 def test_an_uneven_fleet_with_a_worker_killed_in_mid_chunk(
     clip: Path, packets: str, policy: tuple[str, ...], tmp_path: Path
 ) -> None:
+    """RG20: a death is noticed at once, and the chunk goes on with somebody else."""
     with started("render", clip, "-o", "killed.mp4", *QUICK, *UNEVEN_FLEET, *policy, cwd=tmp_path) as command:
         claim = command.wait_for("claim_granted", worker="w1")
         command.wait_for("part_credited", token=claim["token"])
@@ -76,6 +77,7 @@ def test_an_uneven_fleet_with_a_worker_killed_in_mid_chunk(
 def test_the_console_killed_and_the_run_resumed(
     clip: Path, packets: str, policy: tuple[str, ...], tmp_path: Path
 ) -> None:
+    """RG23: none of its processes outlives a console that is killed. RG16: what was finished counts on."""
     with started("render", clip, "-o", "again.mp4", *QUICK, *UNEVEN_FLEET, *policy, cwd=tmp_path) as command:
         for _ in range(4):
             command.wait_for("part_credited", worker="w2")
@@ -97,6 +99,7 @@ def test_a_worker_stopped_past_its_lease_is_not_the_claimant_when_it_wakes(
     clip: Path, packets: str, policy: tuple[str, ...], tmp_path: Path
 ) -> None:
     fleet = ("--fleet", "30,30,12,2", "--lease", "2", "--heartbeat", "0.4")
+    """RG35, RG42."""
     with started("render", clip, "-o", "stopped.mp4", *QUICK, *fleet, *policy, cwd=tmp_path) as command:
         claim = command.wait_for("claim_granted", worker="w3")
         command.wait_for("part_credited", token=claim["token"])
@@ -115,11 +118,18 @@ def test_a_worker_stopped_past_its_lease_is_not_the_claimant_when_it_wakes(
 def test_the_slow_workers_last_chunk_is_duplicated_and_the_loser_is_no_failure(
     clip: Path, packets: str, tmp_path: Path
 ) -> None:
-    command = run("render", clip, "-o", "tail.mp4", *QUICK, *UNEVEN_FLEET, *GUIDED, cwd=tmp_path)
+    """RG46: the loser of a duplicate is stopped and is no failure. Which of two that is depends on the
+    machine; that one of them is doesn't."""
+    fleet = ("--fleet", "60,60,24,4")  # with a lease that nobody runs into
+    command = run("render", clip, "-o", "tail.mp4", *QUICK, *fleet, *GUIDED, cwd=tmp_path)
     assert_done(command, packets)
     duplicates = command.of("claim_granted", duplicate=True)
     assert duplicates
-    assert command.of("claim_ended", worker="w4")[-1]["how"] == "superseded"
+    ends = {event["token"]: event["how"] for event in command.of("claim_ended")}
+    for duplicate in duplicates:
+        chunk = duplicate["token"].partition("#")[0]
+        hows = sorted(how for token, how in ends.items() if token.partition("#")[0] == chunk)
+        assert hows == ["completed", *["superseded"] * (len(hows) - 1)] and len(hows) > 1
     assert command.summary is not None and command.summary["failures"] == 0
     zero = command.of("part_superseded")
     assert all(event["frames"] >= 0 for event in zero)
@@ -130,6 +140,7 @@ def test_the_slow_workers_last_chunk_is_duplicated_and_the_loser_is_no_failure(
 
 
 def test_ctrl_c_drains_and_the_run_can_be_resumed(clip: Path, packets: str, tmp_path: Path) -> None:
+    """RG24: none of its processes runs on after Ctrl-C."""
     with started("render", clip, "-o", "int.mp4", *QUICK, *UNEVEN_FLEET, cwd=tmp_path) as command:
         command.wait_for("part_credited")
         children = command.children()
@@ -159,21 +170,25 @@ def test_a_second_ctrl_c_stops_at_once(clip: Path, tmp_path: Path) -> None:
 def test_a_damaged_or_missing_part_is_rendered_again_at_resume(
     clip: Path, packets: str, tmp_path: Path
 ) -> None:
+    """RG15: missing, cut off, changed, empty, half there; RG17: empty, as a failed encoder leaves it:
+    the list of what is done is not believed."""
     with started("render", clip, "-o", "bad.mp4", *QUICK, *UNEVEN_FLEET, cwd=tmp_path) as command:
-        for part in range(3):
+        for part in range(5):
             command.wait_for("part_credited", part=part)
         command.send_signal(signal.SIGINT)
         command.finish()
     store = tmp_path / "bad.mp4.uneven" / "store"
-    first, second, third = (next(store.glob(f"p{part:06d}-*")) for part in range(3))
+    first, second, third, fourth, fifth = (next(store.glob(f"p{part:06d}-*")) for part in range(5))
     first.unlink()
     second.write_bytes(second.read_bytes()[:-40])
     data = bytearray(third.read_bytes())
     data[len(data) // 2] ^= 1
     third.write_bytes(data)
+    fourth.write_bytes(b"")
+    fifth.write_bytes(fifth.read_bytes()[: fifth.stat().st_size // 2])
     again = run("resume", tmp_path / "bad.mp4.uneven", "--workers", "2", cwd=tmp_path)
     assert_done(again, packets)
-    assert {event["part"] for event in again.of("part_voided")} == {0, 1, 2}
+    assert {event["part"] for event in again.of("part_voided")} == {0, 1, 2, 3, 4}
 
 
 def test_other_settings_are_refused_and_say_what_differs(clip: Path, tmp_path: Path) -> None:

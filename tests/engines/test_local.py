@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
@@ -181,6 +182,7 @@ def _read_until(process: subprocess.Popen[str], *beginnings: str) -> list[list[s
 
 
 def test_workers_end_when_the_console_is_killed(tmp_path):
+    """RG23."""
     process = _console(tmp_path)
     lines = _read_until(process, "message deaf", "message idle", "message asked hello", "message asked _")
     pids = [int(line[2]) for line in lines if line[0] == "up"]
@@ -211,6 +213,7 @@ def test_stopped_workers_and_a_stopped_fork_server_end_when_the_console_is_kille
 
 
 def test_a_program_that_ends_without_stop_ends_and_leaves_nothing(tmp_path):
+    """RG21: nor does it wait for its children at exit."""
     process = _console(tmp_path, "leave")
     output, errors = process.communicate(timeout=30)
     assert "left without a stop" in errors and process.returncode == 1
@@ -256,5 +259,23 @@ def test_prepare_works_without_a_usable_standard_error(tmp_path, monkeypatch):
         await engine.start([spec(tmp_path)], recorder)
         await until(lambda: recorder.messages["w1"])
         await engine.stop(5.0)
+
+    run(body())
+
+
+def test_stopping_while_workers_are_started_ends_them_once_and_quietly(tmp_path):
+    """As when a disk is full while the fleet is started: the start is cut off and cleans up after itself at
+    the same time as the engine is stopped."""
+
+    async def body() -> None:
+        engine, recorder = LocalEngine(SCRIPTED, preload=()), Recorder()
+        starting = asyncio.create_task(engine.start([spec(tmp_path, f"w{n}") for n in range(1, 5)], recorder))
+        await until(lambda: len(recorder.pids) >= 2, "two workers to be there")
+        starting.cancel()
+        await asyncio.gather(engine.stop(0.0), engine.stop(1.0))
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        assert set(recorder.ends) == set(recorder.pids)
+        assert not [pid for pid in recorder.pids.values() if alive(pid)]
 
     run(body())

@@ -96,6 +96,7 @@ def test_a_dangling_link_counts_as_existing(source: Path) -> None:
 def test_the_input_is_never_the_output_by_any_name(
     source: Path, overwrite: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """RG30."""
     folder = source.parent
     (folder / "symlink.mp4").symlink_to(source)
     (folder / "relative.mp4").symlink_to("in.mp4")
@@ -203,6 +204,7 @@ def somebody() -> Iterator[Path]:
 
 @pytest.mark.parametrize("mode", [0o555, 0o000], ids=["read-only", "unreadable"])
 def test_an_unwritable_folder_is_named_with_the_reason(somebody: Path, mode: int) -> None:
+    """RG32: before any work, with path and reason."""
     target = somebody / "locked"
     target.mkdir()
     target.chmod(mode)

@@ -69,6 +69,37 @@ def test_the_third_copy_like_the_second_makes_the_first_the_odd_one() -> None:
     assert "w1" not in {credit.worker for credit in run.books.credits.values()}  # type: ignore[union-attr]
 
 
+def test_a_maker_may_offer_another_part_of_the_third_worker_s_chunk() -> None:
+    """1. w1 and w2 differ on part 0. 2. w3 has it and all behind it. 3. w2 has part 1 in its spool: it may
+    deliver that, and part 0 is still for w3 alone."""
+    run = Run("w1", "w2", "w3", parts=4, policy="fixed,999", tail="duplicate-oldest,from=start")
+    one, two = run.claim("w1").token, run.claim("w2").token
+    run.credit("w1", one, 0, sha256="aa")
+    run.deliver("w2", two, 0, sha256="bb")
+    third = run.claim("w3")
+    assert (third.start, third.stop) == (0, 40)
+    granted = run.say("w2", msg.Offer(part=1))
+    assert isinstance(granted, msg.Granted) and (granted.start, granted.stop) == (10, 20)
+    assert isinstance(run.deliver("w2", granted.token, 0, sha256="bb"), msg.Refused)
+    run.credit("w3", third.token, 0, sha256="aa")
+    assert [event.odd for event in run.saw(ev.PartSettled)] == ["w2"]
+    run.finish("w3")
+    assert run.books.finished
+
+
+def test_what_is_in_the_spool_of_a_maker_of_two_copies_counts_for_nothing_whoever_offers_it() -> None:
+    """3. w2 is gone and w3 has its spool: its part 0 can't decide the dispute. 4. w3's own copy makes w2 the
+    odd one. 5. What else w2 had rendered is not taken from w3, either."""
+    run = disputed("w3")
+    answer = run.say("w3", msg.Offer(part=0, maker="w2"))
+    assert isinstance(answer, msg.Declined) and answer.keep
+    assert run.deliver("w3", run.claim("w3").token, 0, sha256="aa").frames == 10  # type: ignore[union-attr]
+    assert [event.odd for event in run.saw(ev.PartSettled)] == ["w2"]
+    answer = run.say("w3", msg.Offer(part=2, maker="w2"))
+    assert isinstance(answer, msg.Declined) and "w2 made it" in answer.why and not answer.keep
+    assert isinstance(run.say("w3", msg.Offer(part=2, maker="w1")), msg.Granted)
+
+
 def test_three_different_copies_end_the_run() -> None:
     run = disputed("w3")
     token = run.claim("w3").token

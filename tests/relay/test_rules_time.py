@@ -140,6 +140,22 @@ def test_a_worker_that_beats_but_does_not_move_loses_its_claim() -> None:
     assert run.told("w1") and run.books.lapses == 1
 
 
+def test_a_rendered_part_is_not_to_blame_for_being_late_the_first_time() -> None:
+    """1. w1 has rendered part 0 and its report is held up for longer than the stall timeout: it loses its
+    claim, and no try counts. 2. w1 gets it again and is as late again: that counts."""
+    run = Run("w1", stall_timeout_seconds=15)
+    for failures in (0, 1):
+        token = run.claim("w1").token
+        run.beat("w1", ev.ClaimProgress(token, position=10, rendered=10))
+        run.wait(15, "w1")
+        assert [event.how for event in run.saw(ev.ClaimEnded)] == ["stalled"]
+        assert len(run.all(ev.PartFailed)) == failures
+    run.wait(15)
+    token = run.claim("w1").token
+    run.credit("w1", token, 0)
+    assert not run.books.lapsed_at
+
+
 @pytest.mark.parametrize(
     "progress",
     [{"rendered": 1}, {"decoded": 1}, {"delivered_bytes": 1}],

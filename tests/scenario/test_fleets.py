@@ -161,9 +161,9 @@ def test_the_samples(file: str, speeds: list[float]) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "worker: a fleet has 1 to 10000 workers, not 0"),
-        ("worker = []", "worker: a fleet has 1 to 10000 workers, not 0"),
-        (f"{W}count = 6000\n{W}count = 6000", "worker: a fleet has 1 to 10000 workers, not 12000"),
+        ("", "worker: a fleet has 1 to 10,000 workers, not 0"),
+        ("worker = []", "worker: a fleet has 1 to 10,000 workers, not 0"),
+        (f"{W}count = 6000\n{W}count = 6000", "worker: a fleet has 1 to 10,000 workers, not 12,000"),
         ("x = [", "not TOML: "),
         (f"{W}fps = 1\nfps = 2", "not TOML: "),
         ("wroker = 1", "wroker: unknown field (did you mean 'worker'?); known: about, overhead, worker"),

@@ -10,7 +10,7 @@ from farm import events as ev
 from farm.errors import UsageError
 from farm.events import RelayOptions
 from farm.fleet import WorkerProfile
-from farm.scenario.expect import Expectation, measure, shortfalls
+from farm.scenario.expect import Expectation, judge, measure
 from farm.scenario.faults import parse_fault
 from farm.scenario.scenario import parse_scenario, read_scenario
 from farm.settings import GridSettings
@@ -75,7 +75,7 @@ def test_what_is_typed_counts_more() -> None:
         (f"{FLEET}[[fault]]\ndo = 'cut'\nonn = 'w1'\n", "fault[0].onn: unknown field (did you mean 'on'?)"),
         (f"[job]\nframes = 0\n{FLEET}", "s.toml: job.frames: give frames"),
         (f"[relay]\nlease = 0\n{FLEET}", "s.toml: relay.lease: give seconds"),
-        (f"[relay]\npolicy = 'fare'\n{FLEET}", "s.toml: relay: "),
+        (f"[relay]\npolicy = 'fare'\n{FLEET}", "s.toml: relay.policy: fare: no policy 'fare' (did you mean"),
         (
             f"{FLEET}[[expect]]\nwhat = 'lapse'\nequals = 1\n",
             "expect[0].what: no figure 'lapse' (did you mean",
@@ -83,6 +83,14 @@ def test_what_is_typed_counts_more() -> None:
         (f"{FLEET}[[expect]]\nwhat = 'lapses'\n", "expect[0]: say at_least, at_most or equals"),
         (f"{FLEET}[[expect]]\nwhat = 'lapses'\nworker = 'w9'\nequals = 1\n", "expect[0].worker: there"),
         (f"{FLEET}[[expect]]\nwhat = 'splits'\nworker = 'w1'\nequals = 1\n", "is of the whole run"),
+        (
+            f"{FLEET}[[expect]]\nwhat = 'lapses'\nat_least = 3\nat_most = 2\n",
+            "s.toml: expect[0].at_least: 3 is more than at_most, 2",
+        ),
+        (
+            f"{FLEET}[[expect]]\nwhat = 'lapses'\nat_least = 3\nequals = 4\n",
+            "s.toml: expect[0].equals: leave at_least",
+        ),
         ("[job\n", "s.toml: not TOML"),
     ],
 )
@@ -105,7 +113,8 @@ def test_the_samples_do_what_they_say(path: Path) -> None:
     world = scenario.world(scenario.options(RelayOptions()))
     result = simulate(world, keep_log=True, validate_every=7)
     assert scenario.expectations
-    assert shortfalls(scenario.expectations, result.records) == []
+    unmet = [str(verdict) for verdict in judge(scenario.expectations, result.records) if not verdict.met]
+    assert unmet == []
     assert measure(result.records, "faults") > 0
 
 
@@ -129,7 +138,7 @@ def test_the_lost_strangers_parts_stay_and_only_the_rest_is_rendered_again() -> 
     assert [(event.start, event.stop) for event in reopened] == [(claim.start + 20, claim.stop)]
 
 
-def test_an_unmet_expectation_is_told_with_its_figure() -> None:
+def test_an_expectation_is_told_with_its_figure() -> None:
     records = [
         ev.Record(0, 0.0, ev.ClaimEnded(token="c0#1@e1", worker="w1", how="lapsed")),
         ev.Record(1, 1.0, ev.RunFinished(exit_code=5, outcome="")),
@@ -139,9 +148,12 @@ def test_an_unmet_expectation_is_told_with_its_figure() -> None:
         Expectation(what="lapses", worker="w2", equals=0),
         Expectation(what="exit_code", equals=0),
         Expectation(what="finishing_seconds", at_most=9),
+        Expectation(what="exit_code", at_least=1, at_most=5),
     ]
-    assert shortfalls(expected, records) == [
-        "lapses must be at most 0; it is 1",
-        "exit_code must be exactly 0; it is 5",
-        "finishing_seconds must be at most 9; there is none",
+    assert list(map(str, judge(expected, records))) == [
+        "not met  lapses: at most 0; it is 1",
+        "met      lapses of w2: exactly 0; it is 0",
+        "not met  exit_code: exactly 0; it is 5",
+        "not met  finishing_seconds: at most 9; there is none",
+        "met      exit_code: at least 1 and at most 5; it is 5",
     ]

@@ -143,6 +143,7 @@ class Farm:
         self.spool.mkdir()
         self.cuts = tuple(range(0, parts * PART_FRAMES + 1, PART_FRAMES))
         self.renderers = FakeRenderers(FRAME_BYTES)
+        self.renderers_of: dict[str, FakeRenderers] = {}  #: workers with their own
         self.faults = Script()
         self.log = Stories()
         self.records: list[ev.Record] = []
@@ -232,7 +233,8 @@ class Farm:
         """A worker's life, in its thread."""
         clock = MonotonicClock()
         self.faults.of[spec.name] = faults = ScriptedFaults(self.faults, clock, self.log)
-        WorkerLoop(spec, sock, self.renderers.open, self.log, clock, faults).run()
+        renderers = self.renderers_of.get(spec.name, self.renderers)
+        WorkerLoop(spec, sock, renderers.open, self.log, clock, faults).run()
 
     # --- from a worker's thread
 

@@ -80,9 +80,11 @@ def write_part(
     start: int,
     stop: int,
     frame_bytes: int = 0,
+    filler: bytes = b".",
     before: Callable[[int], None] = lambda number: None,
 ) -> PartFacts:
-    """A part file with frames of at least ``frame_bytes``; ``before`` is called before each."""
+    """A part file with frames of at least ``frame_bytes``; ``before`` is called before each. Another
+    ``filler``, other bytes."""
     header = PartHeader(
         part=part,
         start=start,
@@ -98,7 +100,7 @@ def write_part(
     with PartWriter(path, header) as writer:
         for number in range(start, stop):
             before(number)
-            data = (b"frame %d " % number).ljust(frame_bytes, b".")
+            data = (b"frame %d " % number).ljust(frame_bytes, filler)
             writer.add(PartPacket(number, number, 1, number == start, data))
         return writer.finish(frames=stop - start, first_frame_crc=start, next_frame_crc=stop)
 
@@ -112,6 +114,7 @@ class FakeRenderers:
 
     def __init__(self, frame_bytes: int = 0) -> None:
         self.frame_bytes = frame_bytes
+        self.filler = b"."
         self.opened: list[bool] = []
         self.closed = 0
         self.rendered: list[int] = []
@@ -144,7 +147,7 @@ class FakeRenderers:
                 assert self._go_on.acquire(timeout=PATIENCE_SECONDS)
             progress.before_frame(number)
 
-        facts = write_part(path, part, start, stop, self.frame_bytes, before)
+        facts = write_part(path, part, start, stop, self.frame_bytes, self.filler, before)
         self.rendered.append(part)
         return facts
 

@@ -317,6 +317,8 @@ def test_what_a_worker_had_finished_that_is_gone_for_good_goes_to_another(tmp_pa
     else:  # who is parked is given the work at once, and offers what is finished when it looks up
         assert set(rendered) == {0, 1}
     assert {credit.worker for credit in farm.events(ev.PartCredited)} == {"w2"}
+    offers = [request for worker, request in farm.heard if worker == "w2" and isinstance(request, Offer)]
+    assert offers and {offer.maker for offer in offers} == {"w1"}
     assert_stored_whole(farm)
 
 
