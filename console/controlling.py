@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from textual import events
 from textual.binding import Binding, BindingType
 
 from console.modals.confirm import release_question, send_away_question
@@ -44,6 +45,12 @@ class Controlling(Operating):
         if action in _COMMANDS:
             return True if self.can_control else None
         return super().allowed(action)
+
+    async def on_key(self, event: events.Key) -> None:
+        """Typed so soon after a key that opens a box that it went to the screen below: it is meant for the
+        box, or ``t6`` and enter would take another cap than 6."""
+        if isinstance(self.screen, Prompt):
+            await self.screen.on_key(event)
 
     def hear_refusal(self, event: CommandRefused) -> None:
         """Say what the run refused since this console began to send commands: a live run answers later."""
