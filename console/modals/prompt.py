@@ -21,6 +21,30 @@ ENTRY_LINES = 3
 SETTLE_SECONDS = 0.1
 
 
+class Entry(Input):
+    """Takes keys in the order in which they were typed. (Textual's takes a letter at once, and enter and
+    backspace, which are bindings, only after they went all the way up to the app: of keys that come in one
+    read they are the last.)"""
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key in ("enter", "backspace"):
+            event.stop()
+            event.prevent_default()
+            await self.take(event)
+        else:
+            await super()._on_key(event)
+
+    async def take(self, key: events.Key) -> None:
+        """Do what a key says."""
+        match key.key:
+            case "enter":
+                await self.action_submit()
+            case "backspace":
+                self.action_delete_left()
+            case _:
+                self.insert_text_at_cursor(key.character or "")
+
+
 class Prompt(Dialog):
     """``check`` says in a sentence what is wrong with a text; None: it is taken. ``body`` is asked for again
     at every repaint: the run goes on behind the box."""
@@ -47,7 +71,7 @@ class Prompt(Dialog):
         super().__init__(look, title, hint)
         self._body = body
         self._check = check
-        self.entry = Input(value, select_on_focus=False)
+        self.entry = Entry(value, select_on_focus=False)
         self._settled = False
         self._early: list[events.Key] = []  # typed before that
         self.fault = ""  #: what is wrong with what was last entered
@@ -66,7 +90,7 @@ class Prompt(Dialog):
             event.stop()
             event.prevent_default()
             if self._settled:
-                await self._take(event)
+                await self.entry.take(event)
             else:
                 self._early.append(event)
 
@@ -74,16 +98,7 @@ class Prompt(Dialog):
         self._settled = True
         self.entry.focus()
         for key in sorted(self._early, key=lambda key: key.time):
-            await self._take(key)
-
-    async def _take(self, key: events.Key) -> None:
-        match key.key:
-            case "enter":
-                await self.entry.action_submit()
-            case "backspace":
-                self.entry.action_delete_left()
-            case _:
-                self.entry.insert_text_at_cursor(key.character or "")
+            await self.entry.take(key)
 
     def rows(self, width: int, height: int) -> Sequence[Pieces]:
         width = min(width, TEXT_CELLS_MAX)

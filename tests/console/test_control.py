@@ -104,6 +104,20 @@ async def test_what_is_typed_before_the_box_is_there_is_not_lost(turns: int) -> 
 
 
 @on_loop
+async def test_keys_that_come_in_one_read_are_taken_in_their_order() -> None:
+    async with console().run_test(size=(120, 40)) as pilot:
+        app = await ready(pilot)
+        await pilot.press("t")
+        await wait_for(
+            pilot, lambda: isinstance(app.screen, Prompt) and app.screen.entry.has_focus, "the box"
+        )
+        for key in (*["backspace"] * 3, "7", "backspace", "2", "0", "enter"):
+            app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await wait_for(pilot, lambda: sent(app), "the command")
+        assert sent(app) == [cmd.ThrottleWorker(worker="w1", fps=20.0)]
+
+
+@on_loop
 async def test_a_adds_workers_with_their_profiles() -> None:
     async with console().run_test(size=(120, 40)) as pilot:
         app = await ready(pilot)
