@@ -49,7 +49,7 @@ class Model(RunState):
             handler(self, at, event)
         keep = CHUNK_HANDLERS.get(type(event))
         if keep is not None:
-            keep(self.book, at, event)
+            keep(self.book, record, event)
         line = describe(at, event)
         if line is not None:
             # Whatever moves the bar has a line, but for the progress of a phase.
