@@ -26,7 +26,9 @@ def decided(at: float, event: ev.AnyEvent) -> str:
     if tell is not None:
         return safe(tell(at, event))
     line = describe(at, event)
-    return "" if line is None else line.text
+    if line is None:
+        return ""
+    return f"{line.worker}: {line.text}" if line.worker else line.text
 
 
 def _when(at: float, why: str) -> str:
