@@ -295,6 +295,16 @@ class ChunkBook:
         story.tell(record)
         self.changes += 1
 
+    def _duplicate_wanted(self, record: ev.Record, event: ev.DuplicateWanted) -> None:
+        story = self._stories.get(event.chunk)
+        if story is not None:
+            story.tell(record)
+
+    def _claim_released(self, record: ev.Record, event: ev.ClaimReleased) -> None:
+        story, _ = self._attempt(event.token)
+        if story is not None:
+            story.tell(record)
+
     def _range_reopened(self, record: ev.Record, event: ev.RangeReopened) -> None:
         story = self._stories.get(event.chunk)
         if story is not None and event.stop > event.start:
@@ -379,6 +389,8 @@ HANDLERS: Final[dict[type, Callable[[ChunkBook, ev.Record, Any], None]]] = {
     ev.ClaimEnded: ChunkBook._claim_ended,
     ev.ChunkCompleted: ChunkBook._chunk_completed,
     ev.ChunkSplit: ChunkBook._chunk_split,
+    ev.DuplicateWanted: ChunkBook._duplicate_wanted,
+    ev.ClaimReleased: ChunkBook._claim_released,
     ev.RangeReopened: ChunkBook._range_reopened,
     ev.ClaimRefused: ChunkBook._claim_refused,
     ev.PartCredited: ChunkBook._part_credited,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 #: Cells that the box takes at most; sentences are hard to read in longer lines.
 WIDE_MAX = 104
 
+_HINT = "j/k next with several claims  r release  c copied  y copy id  esc close"
 _STATE_ROLES: dict[ChunkState, Role] = {
     ChunkState.UNKNOWN: "muted",
     ChunkState.IN_FLIGHT: "claimed",
@@ -51,10 +52,12 @@ class ChunkDetail(Dialog):
         Binding("pagedown", "older(-3)", "further down the story"),
         Binding("pageup", "older(3)", "further up the story"),
         Binding("y", "copy", "copy the id"),
+        Binding("r", "release", "release it"),
+        Binding("c", "copy_chunk", "have it copied"),
     ]
 
     def __init__(self, look: Look, model: Model, number: int, clock: Callable[[], float]) -> None:
-        super().__init__(look, f"chunk c{number}", "j/k next with several claims  y copy  esc close")
+        super().__init__(look, f"chunk c{number}", _HINT)
         self.number = number
         self._model = model
         self._clock = clock
@@ -124,15 +127,31 @@ class ChunkDetail(Dialog):
         other = self._model.book.repeated(self.number, step)
         if other is not None:
             self.number, self._up = other, 0
-            self.sheet.title(f"chunk c{other}", "j/k next with several claims  y copy  esc close")
+            self.sheet.title(f"chunk c{other}", _HINT)
             self.update_rows()
 
     def action_older(self, lines: int) -> None:
         self._up = max(self._up + lines, 0)
         self.update_rows()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action in ("release", "copy_chunk"):
+            able = self._console_app.can_control and self.number in self._model.book.live
+            return True if able else None
+        return True
+
+    def action_release(self) -> None:
+        self._console_app.action_release_chunk(f"c{self.number}")
+
+    def action_copy_chunk(self) -> None:
+        self._console_app.action_copy_chunk(f"c{self.number}")
+
     def action_copy(self) -> None:
-        cast("ConsoleApp", self.app).copy(f"c{self.number}")
+        self._console_app.copy(f"c{self.number}")
+
+    @property
+    def _console_app(self) -> ConsoleApp:
+        return cast("ConsoleApp", self.app)
 
 
 def attempt_rows(story: ChunkStory, wide: int, look: Look) -> list[Pieces]:

@@ -39,6 +39,7 @@ class ChunksScreen(RunScreen):
         ("/ n N", "search ids, states, workers; next, previous"),
         ("enter", "its story: every claim, and why"),
         ("f", "follow the newest"),
+        ("r c", "release it (asks), have it copied"),
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -52,6 +53,8 @@ class ChunksScreen(RunScreen):
         Binding("l,right", "kind(1)", "next kind of chunks"),
         Binding("h,left", "kind(-1)", "previous kind of chunks"),
         Binding("f", "follow", "follow the newest chunk"),
+        Binding("r", "release", "release the chunk"),
+        Binding("c", "copy_chunk", "have the chunk copied"),
     ]
 
     DEFAULT_CSS = """
@@ -163,10 +166,22 @@ class ChunksScreen(RunScreen):
             Key("enter", "story", "detail", self.selected is not None),
             Key("h/l", "which", "kind(1)"),
             Key("f", "hold" if self.following else "follow", "follow"),
+            Key("r", "release", "release", self._may_act),
+            Key("c", "copy", "copy_chunk", self._may_act),
         )
 
     def copied(self) -> str | None:
         return super().copied() if self.selected is None else f"c{self.selected}"
+
+    @property
+    def _may_act(self) -> bool:
+        """Whether the chunk under the cursor is in flight, and commands can be sent."""
+        return self.console_app.can_control and self.selected in self.model.book.live
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action in ("release", "copy_chunk"):
+            return True if self._may_act else None
+        return super().check_action(action, parameters)
 
     # --- keys --------------------------------------------------------------------------------------------
 
@@ -207,6 +222,12 @@ class ChunksScreen(RunScreen):
     def action_detail(self) -> None:
         if self.selected is not None:
             self.console_app.show_chunk(self.selected)
+
+    def action_release(self) -> None:
+        self.console_app.action_release_chunk(f"c{self.selected}")
+
+    def action_copy_chunk(self) -> None:
+        self.console_app.action_copy_chunk(f"c{self.selected}")
 
     def on_row_list_picked(self, message: RowList.Picked) -> None:
         row = self.chunk_list.rows[message.index] if message.index < len(self.chunk_list.rows) else None

@@ -10,6 +10,7 @@ from textual import events
 
 from console.app import ConsoleApp
 from console.keycommands import key_commands
+from console.modals.chunk import ChunkDetail
 from console.modals.dialog import Question
 from console.modals.policy import PolicyPrompt
 from console.modals.prompt import Prompt
@@ -208,6 +209,33 @@ async def test_what_nobody_holds_cannot_be_released_and_the_keys_are_grey() -> N
         assert not {"release the worker's chunk", "have the worker's chunk copied"} & words
         app.action_release_chunk("c7")
         await wait_for(pilot, lambda: "Nobody holds c7 any more" in screen_text(app), "the words")
+
+
+@on_loop
+async def test_the_chunks_screen_and_a_chunk_s_box_act_on_their_chunk() -> None:
+    async with console().run_test(size=(120, 40)) as pilot:
+        app = await ready(pilot)
+        await pilot.press("3")
+        await wait_for(pilot, lambda: app.screen is app.chunks and app.chunks.selected, "the screen")
+        await pilot.press("g")
+        words = {command.words for command in key_commands(app.chunks)}
+        assert "release the chunk" not in words, "c0 is done"
+        live = max(app.model.book.live)
+        app.chunks.selected, app.chunks._index, app.chunks.following = live, live, False
+        app.repaint()
+        await pilot.press("c")
+        assert sent(app) == [cmd.DuplicateChunk(chunk=f"c{live}")]
+        await pilot.press("enter")
+        await wait_for(pilot, lambda: isinstance(app.screen, ChunkDetail), "its box")
+        await pilot.press("r")
+        await wait_for(pilot, lambda: isinstance(app.screen, Question), "the question")
+        await pilot.press("r")
+        await wait_for(pilot, lambda: isinstance(app.screen, ChunkDetail), "its box again")
+        assert sent(app)[1:] == [cmd.ReleaseClaim(claim=f"c{live}")]
+        player_of(app).add(ev.DuplicateWanted(chunk=live, by="ada"))
+        app.tick()
+        app.repaint()
+        await wait_for(pilot, lambda: f"a copy of c{live} is wanted by ada" in screen_text(app), "its story")
 
 
 # --- the schedule ----------------------------------------------------------------------------------------
