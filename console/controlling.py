@@ -87,8 +87,9 @@ class Controlling(Operating):
         self.push_screen(Prompt(self.look, f"throttle {name}", body, check, value=value), answered)
 
     def action_add_worker(self) -> None:
+        limit = "" if self.virtual_time is not None else ", or max for no limit"
         body = [
-            "Frames per second, or max for no limit; several with commas. Or fields as in a fleet file:",
+            f"Frames per second{limit}; several with commas. Or fields as in a fleet file:",
             "fps = 12, overhead = 2, memory_gb = 1, link = { mib_per_second = 2 }",
         ]
 
@@ -103,7 +104,8 @@ class Controlling(Operating):
             for profile in parse_workers(text, self._threads()) if text is not None else ():
                 self.command(AddWorker(profile=profile), f"Adding a worker: {profile_words(profile)}.")
 
-        self.push_screen(Prompt(self.look, "add a worker", lambda: body, check, value="max"), answered)
+        value = "max" if limit else "12"
+        self.push_screen(Prompt(self.look, "add a worker", lambda: body, check, value=value), answered)
 
     def _threads(self) -> int | None:
         """Of the job's encoder, which every worker has to have."""

@@ -130,6 +130,23 @@ async def test_a_adds_workers_with_their_profiles() -> None:
         assert prompt.fault.startswith("worker: worker[0].fpz: unknown field (did you mean 'fps'?)")
 
 
+@pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 10), (300, 80)])
+@on_loop
+async def test_boxes_with_an_entry_show_it_at_any_size(size: tuple[int, int]) -> None:
+    async with console(ascii_only=size[0] == 80).run_test(size=size) as pilot:
+        app = await ready(pilot)
+        for key, begins in (("t", "30"), ("a", "max")):
+            await pilot.press(key)
+            await wait_for(pilot, lambda: isinstance(app.screen, Prompt), "the box")
+            await wait_for(pilot, lambda b=begins: b in screen_text(app), "the entry")  # type: ignore[misc]
+            prompt = app.screen
+            assert isinstance(prompt, Prompt)
+            await wait_for(pilot, lambda p=prompt: p.entry.region.bottom <= size[1], "its place")  # type: ignore[misc]
+            assert size[0] != 80 or screen_text(app).isascii()
+            await pilot.press("escape")
+            await wait_for(pilot, lambda: app.screen is app.live, "no box")
+
+
 def test_workers_to_add_are_spelt_as_in_a_fleet_file() -> None:
     (worker,) = parse_workers("fps = max, overhead = 2, memory_gb = 1, link = { mib_per_second = 2 }")
     assert (worker.name, worker.fps_cap, worker.overhead_seconds) == ("", None, 2.0)
