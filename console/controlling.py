@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from textual import events
 from textual.binding import Binding, BindingType
 
 from console.modals.confirm import release_question, send_away_question
@@ -45,6 +46,12 @@ class Controlling(Operating):
             return True if self.can_control else None
         return super().allowed(action)
 
+    async def on_key(self, event: events.Key) -> None:
+        """Typed so soon after a key that opens a box that it went to the screen below: it is meant for the
+        box, or ``t6`` and enter would take another cap than 6."""
+        if isinstance(self.screen, Prompt):
+            await self.screen.on_key(event)
+
     def hear_refusal(self, event: CommandRefused) -> None:
         """Say what the run refused since this console began to send commands: a live run answers later."""
         if self.commands_sent and self.can_control:
@@ -80,8 +87,9 @@ class Controlling(Operating):
         self.push_screen(Prompt(self.look, f"throttle {name}", body, check, value=value), answered)
 
     def action_add_worker(self) -> None:
+        limit = "" if self.virtual_time is not None else ", or max for no limit"
         body = [
-            "Frames per second, or max for no limit; several with commas. Or fields as in a fleet file:",
+            f"Frames per second{limit}; several with commas. Or fields as in a fleet file:",
             "fps = 12, overhead = 2, memory_gb = 1, link = { mib_per_second = 2 }",
         ]
 
@@ -96,7 +104,8 @@ class Controlling(Operating):
             for profile in parse_workers(text, self._threads()) if text is not None else ():
                 self.command(AddWorker(profile=profile), f"Adding a worker: {profile_words(profile)}.")
 
-        self.push_screen(Prompt(self.look, "add a worker", lambda: body, check, value="max"), answered)
+        value = "max" if limit else "12"
+        self.push_screen(Prompt(self.look, "add a worker", lambda: body, check, value=value), answered)
 
     def _threads(self) -> int | None:
         """Of the job's encoder, which every worker has to have."""

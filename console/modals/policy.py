@@ -83,11 +83,11 @@ class PolicyPrompt(Prompt):
         words = self.entry.value.split()
         place = next((n for n, word in enumerate(words) if _kind_of(word) == kind), None)
         if place is None:
-            words.insert(0 if kind == "policy" else 1, entry.name)
-        else:
-            words[place] = entry.name
+            place = 0 if kind == "policy" else min(1, len(words))
+            words.insert(place, "")
+        words[place] = entry.name
         self.entry.value = " ".join(words)
-        self.entry.cursor_position = len(self.entry.value)
+        self.entry.cursor_position = len(" ".join(words[: place + 1]))  # where parameters go
         self.update_rows()
 
 

@@ -145,7 +145,7 @@ def _share(model: Model, worker: WorkerModel) -> str:
 
 def _output(model: Model) -> str:
     """How large the output is so far, and by that how large it will be."""
-    if not model.credited_frames or not model.frames:
+    if not model.delivered_bytes or not model.frames:
         return ""
     estimated = model.delivered_bytes / model.credited_frames * model.frames
     return f"{size(model.delivered_bytes)} so far, about {size(estimated)} in the end"

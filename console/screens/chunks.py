@@ -7,6 +7,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -23,7 +24,7 @@ from console.widgets.key_bar import Key
 from console.widgets.part_map import PartMap, plan_map
 from console.widgets.row_list import RowList
 
-#: Above this many chunks a search is made again once a second only.
+#: Above this many chunks a search is made again only when there are one in a hundred more, or the run ended.
 SEARCH_AT_ONCE_MAX = 5_000
 
 
@@ -39,6 +40,7 @@ class ChunksScreen(RunScreen):
         ("/ n N", "search ids, states, workers; next, previous"),
         ("enter", "its story: every claim, and why"),
         ("f", "follow the newest"),
+        ("r c", "release it (asks), have it copied"),
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -52,6 +54,8 @@ class ChunksScreen(RunScreen):
         Binding("l,right", "kind(1)", "next kind of chunks"),
         Binding("h,left", "kind(-1)", "previous kind of chunks"),
         Binding("f", "follow", "follow the newest chunk"),
+        Binding("r", "release", "release the chunk"),
+        Binding("c", "copy_chunk", "have the chunk copied"),
     ]
 
     DEFAULT_CSS = """
@@ -116,7 +120,7 @@ class ChunksScreen(RunScreen):
 
     def _update_list(self, now: float) -> None:
         model, width = self.model, self.chunk_list.size.width
-        numbers = self.numbers(now)
+        numbers = self.numbers()
         names = 1 if self.chunk_list.size.height > 4 else 0
         room = max(self.chunk_list.size.height - names, 0)
         window = view.window_of(len(numbers), room, self._find(numbers), self._start)
@@ -130,13 +134,15 @@ class ChunksScreen(RunScreen):
         words = f"with {self.needle!r}  {words}" if self.needle else words
         self.chunk_list.title(list_title(model.book, self.kind, width), words)
 
-    def numbers(self, now: float) -> Sequence[int]:
+    def numbers(self) -> Sequence[int]:
         """The chunks that are listed, by number."""
         book = self.model.book
         base = chosen(book, self.kind)
         if not self.needle:
             return base
-        fresh: object = book.changes if len(base) <= SEARCH_AT_ONCE_MAX else int(now)
+        # A search through a hundred thousand takes a tenth of a second: not at every change.
+        at_once = len(base) <= SEARCH_AT_ONCE_MAX or self.console_app.ended
+        fresh = book.changes if at_once else -math.floor(100 * math.log(len(base)))
         key = (self.needle, self.kind, fresh)
         if self._found is None or self._found[0] != key:
             self._found = (key, list(matching(book, base, self.needle)))
@@ -163,15 +169,27 @@ class ChunksScreen(RunScreen):
             Key("enter", "story", "detail", self.selected is not None),
             Key("h/l", "which", "kind(1)"),
             Key("f", "hold" if self.following else "follow", "follow"),
+            Key("r", "release", "release", self._may_act),
+            Key("c", "copy", "copy_chunk", self._may_act),
         )
 
     def copied(self) -> str | None:
         return super().copied() if self.selected is None else f"c{self.selected}"
 
+    @property
+    def _may_act(self) -> bool:
+        """Whether the chunk under the cursor is in flight, and commands can be sent."""
+        return self.console_app.can_control and self.selected in self.model.book.live
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action in ("release", "copy_chunk"):
+            return True if self._may_act else None
+        return super().check_action(action, parameters)
+
     # --- keys --------------------------------------------------------------------------------------------
 
     def _go(self, index: int) -> None:
-        numbers = self.numbers(self.console_app.now())
+        numbers = self.numbers()
         if numbers:
             self.following = False
             self._index = min(max(index, 0), len(numbers) - 1)
@@ -192,7 +210,7 @@ class ChunksScreen(RunScreen):
             self._go(0)
 
     def action_match(self, steps: int) -> None:
-        numbers = self.numbers(self.console_app.now())
+        numbers = self.numbers()
         if numbers:
             self._go((self._index + steps) % len(numbers))
 
@@ -207,6 +225,12 @@ class ChunksScreen(RunScreen):
     def action_detail(self) -> None:
         if self.selected is not None:
             self.console_app.show_chunk(self.selected)
+
+    def action_release(self) -> None:
+        self.console_app.action_release_chunk(f"c{self.selected}")
+
+    def action_copy_chunk(self) -> None:
+        self.console_app.action_copy_chunk(f"c{self.selected}")
 
     def on_row_list_picked(self, message: RowList.Picked) -> None:
         row = self.chunk_list.rows[message.index] if message.index < len(self.chunk_list.rows) else None

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from farm.policies.base import Ask, Size
+from farm.policies.parameters import parameter
 from farm.policies.situation import GAIN_SECONDS, Busy, Situation
 
 #: A chunk is worth its overhead if it takes at least this share of it.
@@ -40,7 +41,9 @@ class Share(NamedTuple):
 class Fair:
     first: float = 0.05  #: share of N/W for the very first chunks, and of a new worker's share later
     cap: float = 120.0  #: seconds of a worker's time
-    known: int = 0  #: 1: speeds and overheads of the fleet's profiles are believed until measured
+    known: int = parameter(
+        0, low=0, high=1
+    )  #: 1: speeds and overheads of the fleet's profiles are believed until measured
 
     @property
     def name(self) -> str:

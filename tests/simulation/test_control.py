@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+
+import msgspec
 import pytest
 
 from farm import commands as cmd
@@ -148,3 +151,49 @@ def test_what_is_refused_is_said_and_logged(command: cmd.AnyCommand, reason: str
     assert answer is not None and answer.startswith(reason)
     (refused,) = said(run, ev.CommandRefused)
     assert refused == ev.CommandRefused(command=type(command).__name__, reason=answer)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_an_operator_who_can_t_leave_it_alone_spoils_nothing(seed: int) -> None:
+    """Commands of all kinds at random times, sensible or not: every frame is credited once, and it ends."""
+    chance = random.Random(seed)
+    policy, tail = chance.choice(
+        [("fair", "split"), ("fair", "late"), ("guided,24", "duplicate-oldest"), ("af", "split")]
+    )
+    speeds = [chance.choice([2.0, 12.0, 24.0, 30.0]) for _ in range(chance.randint(2, 5))]
+    run = simulation(*speeds, frames=1800, policy=policy, tail=tail, claim_ahead=chance.random() < 0.5)
+    for _ in range(40):
+        run.run_until(run.now + chance.uniform(0.0, 2.0))
+        if run.ended:
+            break
+        run.command(random_command(run, chance))
+    run.run()
+    result = result_of(run)
+    assert result.finished and result.credited_frames == 1800 and not result.set_aside_frames
+    parts = [event.part for event in said(run, ev.PartCredited)]  # type: ignore[union-attr]
+    assert sorted(parts) == list(range(150))
+    assert not said(run, ev.PartFailed), "no try is counted for what an operator does"
+
+
+def random_command(run: Simulation, chance: random.Random) -> cmd.AnyCommand:
+    worker = chance.choice([*run.workers, "w99"])
+    chunk = f"c{chance.randrange(run.books.chunk_count + 1)}"
+    live = list(run.books.chunks)
+    held = f"c{chance.choice(live)}" if live else chunk
+    match chance.randrange(8):
+        case 0:
+            return cmd.ThrottleWorker(worker=worker, fps=chance.choice([None, 1.0, 6.0, 90.0]))
+        case 1:
+            return cmd.AddWorker(profile=WorkerProfile(name="", fps_cap=chance.choice([3.0, 24.0])))
+        case 2:
+            return cmd.RemoveWorker(worker=worker)
+        case 3 | 4:
+            return cmd.DuplicateChunk(chunk=chance.choice([chunk, held, held]))
+        case 5 | 6:
+            return cmd.ReleaseClaim(claim=chance.choice([chunk, held, held]))
+        case _:
+            policy = chance.choice(["fair", "fixed,48", "guided,12", "gss", "awf-c"])
+            tail = chance.choice(["split", "late", "none", "duplicate-oldest,from=start"])
+            return cmd.ChangeOptions(
+                options=msgspec.structs.replace(run.books.options, policy=policy, tail=tail)
+            )
