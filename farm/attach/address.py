@@ -18,6 +18,7 @@ import hashlib
 import os
 import socket
 import stat
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -30,7 +31,8 @@ SUFFIX = ".sock"
 #: Of the path of a socket; macOS has 104 with the zero at the end, Linux 108.
 PATH_BYTES_MAX = 103
 #: Connections that wait to be taken.
-_BACKLOG = 8
+_BACKLOG = 32
+_BREATH_SECONDS = 0.02
 
 
 def socket_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -109,15 +111,22 @@ def connect(path: Path, timeout_seconds: float = 5.0) -> socket.socket | None:
 def _connected(path: Path, timeout_seconds: float) -> socket.socket | None:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(timeout_seconds)
+    until = time.monotonic() + timeout_seconds
     try:
-        connection.connect(os.fspath(path))
+        while True:
+            try:
+                connection.connect(os.fspath(path))
+                return connection
+            except BlockingIOError:  # others wait to be taken, as many as can
+                if time.monotonic() >= until:
+                    raise TimeoutError from None
+            time.sleep(_BREATH_SECONDS)
     except (FileNotFoundError, ConnectionRefusedError):
         connection.close()
         return None
     except BaseException:
         connection.close()
         raise
-    return connection
 
 
 def sockets(folder: Path) -> list[Path]:
