@@ -25,12 +25,15 @@ from console.consolebase import Outcome, VirtualTime
 from console.driver import ConsoleDriver
 from console.keycommands import KeyCommands
 from console.leaving import Leaving
+from console.modals.chunk import ChunkDetail
 from console.modals.dialog import Dialog
 from console.modals.help import Help
 from console.modals.worker import WorkerDetail
 from console.operating import RATE_MAX, RATE_MIN, Operating
 from console.screens.base import RunScreen
+from console.screens.chunks import ChunksScreen
 from console.screens.live import LiveScreen
+from console.screens.timeline import TimelineScreen
 from console.terminal import SignalBox
 from console.theme import DARK, LIGHT, Look, textual_theme
 from console.widgets.lines import LineWidget
@@ -91,11 +94,15 @@ class ConsoleApp(Operating, Leaving):
         self._busy = False  #: the last tick brought more than BUSY_RECORDS
         self._turn: bool | None = None
         self.live = LiveScreen(self.look)
+        self.timeline = TimelineScreen(self.look)
+        self.chunks = ChunksScreen(self.look)
         self.run_screens: dict[str, RunScreen] = {screen.NAME: screen for screen in self.make_screens()}
 
     def make_screens(self) -> Iterable[RunScreen]:
         """The screens that this run has, in the order of their keys."""
         yield self.live
+        yield self.timeline
+        yield self.chunks
 
     # --- life --------------------------------------------------------------------------------------------
 
@@ -210,6 +217,11 @@ class ConsoleApp(Operating, Leaving):
     def show_worker(self, name: str) -> None:
         self.push_screen(WorkerDetail(self.look, self.model, name, self.now))
 
+    def show_chunk(self, number: int) -> None:
+        """Tell a chunk's story, if there is such a chunk."""
+        if 0 <= number < len(self.model.book):
+            self.push_screen(ChunkDetail(self.look, self.model, number, self.now))
+
     # --- looks and exports -------------------------------------------------------------------------------
 
     def _take_look(self, look: Look) -> None:
@@ -233,8 +245,11 @@ class ConsoleApp(Operating, Leaving):
         if copied is None:
             self.say("There is nothing to copy yet.", alert=True)
         else:
-            self.copy_to_clipboard(copied)
-            self.say(f"Copied {copied}, if this terminal lets programs copy (OSC 52).")
+            self.copy(copied)
+
+    def copy(self, text: str) -> None:
+        self.copy_to_clipboard(text)
+        self.say(f"Copied {text}, if this terminal lets programs copy (OSC 52).")
 
     def action_export(self) -> None:
         run = self.model.header.run_id if self.model.header else "run"

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from console.chunks import LAPSES, chunk_of
 from console.forecast import overall_progress
 from console.partmap import CLAIMED, CREDITED, DUPLICATE, LAPSED, OPEN, SET_ASIDE, PartMap
 from console.runstate import EVENTS_MAX, Credit, Header, RunState
@@ -33,8 +34,6 @@ __all__ = [
     "Model",
 ]
 
-_LAPSES: Final = frozenset({"lapsed", "stalled", "timed out"})
-
 
 class Model(RunState):
     """Everything the console knows of one run, folded from its events."""
@@ -47,6 +46,7 @@ class Model(RunState):
         handler = _HANDLERS.get(type(event))
         if handler is not None:
             handler(self, at, event)
+        self.book.fold(at, event)
         line = describe(at, event)
         if line is not None:
             # Whatever moves the bar has a line, but for the progress of a phase.
@@ -208,7 +208,7 @@ class Model(RunState):
 
     def _claim_ended(self, at: float, event: ev.ClaimEnded) -> None:
         self.wasted_frames += event.wasted_frames
-        lapsed = event.how in _LAPSES
+        lapsed = event.how in LAPSES
         self.lapses += lapsed
         worker = self._worker(at, event.worker)
         worker.wasted_frames += event.wasted_frames
@@ -229,6 +229,9 @@ class Model(RunState):
         if event.at in self.grid.cuts:
             for claim in self.chunks.get(f"c{event.chunk}", ()):
                 self.map.shrink(claim, event.at)
+                holder = self._worker(at, claim.worker)
+                if claim is holder.claim and not holder.is_gone:
+                    holder.mark("split", at, claim.token)
 
     def _range_reopened(self, at: float, event: ev.RangeReopened) -> None:
         """Claims open their parts as they end; what is left are parts set aside, to be tried again."""
@@ -277,7 +280,8 @@ class Model(RunState):
         if not frames:
             return
         # ``worker.name``: one text for all its parts, not one for each record.
-        self.credits[event.part] = Credit(worker.name, self.epoch, event.size_bytes, event.lost_frames)
+        chunk = chunk_of(event.token) if event.chunk is None else event.chunk
+        self.credits[event.part] = Credit(worker.name, self.epoch, event.size_bytes, event.lost_frames, chunk)
         worker.credit(frames, seconds)
         self.throughput.add(at, frames)
         self.lost_frames += event.lost_frames
@@ -317,6 +321,7 @@ class Model(RunState):
         if not frames:
             return
         credit = self.credits.pop(event.part)
+        self.book.void(at, event, credit.chunk, frames)
         self.voided_frames += frames
         self.delivered_bytes -= credit.size_bytes
         self.lost_frames -= credit.lost_frames

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from console.chunks import ChunkBook
 from console.forecast import Forecast, forecast
 from console.partmap import CLAIMED, CREDITED, DUPLICATE, LAPSED, OPEN, SET_ASIDE, PartMap
 from console.timeline import GONE, ClaimModel, PartDelivery, Throughput, WorkerModel
@@ -36,6 +37,7 @@ _NOT_DIGESTED: Final = frozenset(
         "estimated",
         "estimated_at",
         "gauges",
+        "book",
     }
 )
 
@@ -60,6 +62,7 @@ class Credit(msgspec.Struct, frozen=True, gc=False):
     epoch: int  #: of the relay that credited it
     size_bytes: int
     lost_frames: int = 0
+    chunk: int = -1  #: -1: adopted from the store
 
 
 class RunState:
@@ -99,6 +102,7 @@ class RunState:
         self.claims: dict[str, ClaimModel] = {}  #: all and only the live claims, by token
         self.chunks: dict[str, list[ClaimModel]] = {}  #: chunks in flight with their live claims
         self.map = PartMap(_NO_GRID)  #: of one open part until ``RunOpened``
+        self.book = ChunkBook()  #: every chunk and its story
         self.credits: dict[int, Credit] = {}  #: of every credited part
 
         self.adopted_frames = 0
@@ -230,5 +234,6 @@ class RunState:
         values["parts"] = bytes(self.map.state)
         values["rendered"] = self.map.rendered.tolist()
         values["frames_in"] = tuple(self.map.frames_in)
+        values["chunks_told"] = self.book.digest()
         values["throughput"] = self.throughput.digest()
         return values

@@ -318,6 +318,9 @@ class LiveScreen(RunScreen):
         self.held_at = None if at >= total or oldest >= total else max(at, oldest)
         self.console_app.repaint()
 
+    def action_match(self, steps: int) -> None:
+        self.action_older(steps)
+
     def action_stall(self) -> None:
         worker = self.selected_worker
         if worker is not None:
