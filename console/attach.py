@@ -25,6 +25,7 @@ from console.finding import FoundRun, find_live, find_run, live_runs
 from console.model import Model
 from console.plain import PlainReporter
 from console.status import RunStatus, status_line, status_of, status_text
+from console.streams import pour
 from console.summary import render_text, summarize
 from console.terminal import SignalBox
 from farm.attach.client import AttachedRun, Ending, NotListening
@@ -180,20 +181,22 @@ def _show(source: AttachedRun, showing: ShowOptions, found: FoundRun) -> int:
     signals.install()
     source.start()
     if showing.ui == "tui":
-        _open_console(source, showing, model, signals)
+        failed = not _open_console(source, showing, model, signals)
         if signals.first is None and not source.ended:
-            return _leave(found)
+            _leave(found, "The console failed. " if failed else "")
+            return ExitCode.BUG if failed else ExitCode.DONE
     _follow(source, model, signals, showing)
     if source.ending is None:
         return _leave(found)
     return _tell_ending(source.ending, found, model, showing)
 
 
-def _open_console(source: AttachedRun, showing: ShowOptions, model: Model, signals: SignalBox) -> None:
+def _open_console(source: AttachedRun, showing: ShowOptions, model: Model, signals: SignalBox) -> bool:
+    """The console until it closes; False: it failed."""
     from console.attached import AttachedConsole
 
     if signals.first is not None:
-        return
+        return True
     app = AttachedConsole(
         source,
         refresh_hz=showing.refresh_hz,
@@ -203,7 +206,7 @@ def _open_console(source: AttachedRun, showing: ShowOptions, model: Model, signa
         signals=signals,
     )
     app.model = model
-    app.run()
+    return app.run() is not None
 
 
 def _follow(source: AttachedRun, model: Model, signals: SignalBox, showing: ShowOptions) -> None:
@@ -233,9 +236,9 @@ def _follow(source: AttachedRun, model: Model, signals: SignalBox, showing: Show
             reporter.finish(summarize(model))
 
 
-def _leave(found: FoundRun) -> int:
+def _leave(found: FoundRun, why: str = "") -> int:
     name = shlex.quote(found.name)
-    _say(f"The run goes on. Look again: uneven attach {name}; end it: uneven stop {name}")
+    _say(f"{why}The run goes on. Look again: uneven attach {name}; end it: uneven stop {name}")
     return ExitCode.DONE
 
 
@@ -342,4 +345,4 @@ def _tell_end(found: FoundRun) -> int:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    pour(sys.stderr, line + "\n")  # the terminal may be gone, which ends the view and is no error

@@ -115,10 +115,14 @@ def test_rg48_a_run_that_is_killed_gives_the_terminal_back_and_leaves_no_process
 
 
 @pytest.mark.slow
-def test_a_view_of_a_detached_run_comes_and_goes_by_q_and_by_sigkill(clip: Path, tmp_path: Path) -> None:
+def test_views_of_a_detached_run_come_and_go_in_every_way(clip: Path, tmp_path: Path) -> None:
     started = run("render", clip, "-o", "o.mp4", "--detach", *SLOW, cwd=tmp_path, json=False)
     assert started.process.returncode == 0, started.stderr
     try:
+        with on_screen(tmp_path, "attach") as screen:
+            screen.read_until(RENDERING)
+            os.close(screen.master)  # the line is cut
+            assert screen.process.wait(LIMIT_SECONDS) == 0
         for way in ("q", "ctrl+c", "kill"):
             with on_screen(tmp_path, "attach") as screen:
                 screen.read_until(RENDERING)
