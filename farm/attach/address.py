@@ -93,8 +93,11 @@ def release(path: Path, inode: int) -> None:
 
 def connect(path: Path, timeout_seconds: float = 5.0) -> socket.socket | None:
     """A connection to the run that listens at ``path``; None if none does. What a killed run left there is
-    removed. Raises OutputError for a socket that can't be used."""
+    removed. Raises OutputError for a socket that can't be used, or that somebody else may have put there."""
     try:
+        if not path.parent.exists():
+            return None
+        _check_own(path.parent)
         connection = _connected(path, timeout_seconds)
         if connection is None:
             with contextlib.suppress(OSError), _alone(path.parent):
@@ -140,13 +143,18 @@ def _make_private(folder: Path) -> None:
     """Raises OutputError for a folder that somebody else has a hand in, OSError."""
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700, parents=True)
+    if _check_own(folder) & 0o077:
+        folder.chmod(0o700)
+
+
+def _check_own(folder: Path) -> int:
+    """The mode of a folder that is this user's. Raises OutputError for any other, OSError."""
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
         raise OutputError(
             f"{printable(folder)} belongs to somebody else; set {FOLDER_VARIABLE} to a folder of your own"
         )
-    if found.st_mode & 0o077:
-        folder.chmod(0o700)
+    return found.st_mode
 
 
 @contextlib.contextmanager

@@ -56,6 +56,8 @@ def test_a_folder_that_is_a_link_or_somebody_elses_is_not_used(
     monkeypatch.setattr(os, "getuid", lambda: uid + 1)
     with pytest.raises(OutputError, match="belongs to somebody else"):
         listen(folder / "a.sock")
+    with pytest.raises(OutputError, match="belongs to somebody else"):
+        connect(folder / "a.sock")  # who made it could tell a run that is none, and read our orders
     assert not sockets(folder) and not list(elsewhere.iterdir())
 
 
