@@ -13,6 +13,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -81,7 +82,10 @@ def status(
     """How a run stands at this moment. Without RUN: all that are live, a line each."""
     width = shutil.get_terminal_size((100, 24)).columns
     if run is None:
-        looks = [_look(live.found) for live in live_runs()]
+        looks = []
+        for live in live_runs():
+            with suppress(UnevenError):  # it has just ended
+                looks.append(_look(live.found))
         if json:
             print(msgspec.json.encode([status for status, _, _ in looks]).decode())
         elif not looks:
@@ -299,10 +303,24 @@ def _look_at(source: AttachedRun, found: FoundRun) -> tuple[RunStatus, Model, fl
     finally:
         source.close()
     welcome, ending = source.welcome, source.ending
-    if ending is not None and ending.why == "ended":
-        end = {"exit_code": ending.exit_code, "outcome": ending.message}
-        return status_of(model, now, live=False, folder=welcome.folder, **end), model, now  # type: ignore[arg-type]
-    return status_of(model, now, live=True, folder=welcome.folder, pid=welcome.pid), model, now
+    over = ending is not None and ending.why == "ended"
+    stands = status_of(
+        model,
+        now,
+        live=not over,
+        folder=welcome.folder,
+        pid=None if over else welcome.pid,
+        exit_code=ending.exit_code if ending is not None and over else None,
+        outcome=ending.message if ending is not None and over else "",
+    )
+    return _named(stands, welcome.run_id, welcome.output), model, now
+
+
+def _named(stands: RunStatus, run_id: str, output: str) -> RunStatus:
+    """With the names of a run whose log doesn't say them yet, or not any more."""
+    if stands.run_id:
+        return stands
+    return msgspec.structs.replace(stands, run_id=run_id, output=output)
 
 
 def _look_back(found: FoundRun) -> tuple[RunStatus, Model, float]:
@@ -322,9 +340,7 @@ def _look_back(found: FoundRun) -> tuple[RunStatus, Model, float]:
         exit_code=entry.exit_code,
         outcome=entry.outcome,
     )
-    if not stands.run_id:
-        stands = msgspec.structs.replace(stands, run_id=entry.run_id, input=entry.input, output=entry.output)
-    return stands, model, model.at
+    return _named(stands, entry.run_id, entry.output), model, model.at
 
 
 def _tell_end(found: FoundRun) -> int:

@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 from console.attached import AttachedConsole, LeaveQuestion
 from console.consolebase import Outcome
 from console.modals.help import Help
+from console.model import Model
 from console.status import status_line, status_of, status_text
 from console.text import width as cells
 from farm.commands import Drain, Pause, StopNow
@@ -179,3 +180,11 @@ async def test_a_run_without_an_end_is_cut_off_and_one_with_is_as_it_ended() -> 
         model.finish = RunFinished(exit_code=code, outcome="so it went")
         status = status_of(model, 60.0, live=False, folder="")
         assert (status.state, status.exit_code, status.outcome) == (state, code, "so it went")
+
+
+def test_a_run_of_which_nothing_is_known_yet_is_starting() -> None:
+    model = Model("live")
+    status = status_of(model, 0.0, live=True, folder="/films/o.uneven", pid=7)
+    assert (status.state, status.frames, status.eta_seconds) == ("starting", 0, None)
+    assert "live, starting" in status_text(status, model, 0.0, 80)
+    assert "ETA unknown" in status_line(status, model, 0.0)
