@@ -95,11 +95,11 @@ def test_who_looks_and_does_not_take_is_read_for_no_further(
     telling.tell(credits(0, 1))
     reading = Reading(telling.attach())
     until(lambda: reading.has(1))
-    telling.tell(credits(1, 20_000))
+    telling.tell(credits(1, 6_000))
     time.sleep(0.2)
     assert len(reading.run._records) <= 100 + wire.PIECE_RECORDS
-    until(lambda: reading.has(20_001), "the rest, once it is taken")
-    assert [r.seq for r in reading.numbered()] == list(range(20_001))
+    until(lambda: reading.has(6_001), "the rest, once it is taken")
+    assert [r.seq for r in reading.numbered()] == list(range(6_001))
     reading.run.close()
 
 

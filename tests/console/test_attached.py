@@ -97,7 +97,7 @@ async def test_the_last_row_and_the_help_say_that_the_run_goes_on() -> None:
         assert "quit; while the run goes on, asks how" not in said
 
 
-@pytest.mark.parametrize("size", [(20, 5), (40, 10), (300, 80)])
+@pytest.mark.parametrize("size", [(20, 5), pytest.param((300, 80), marks=pytest.mark.slow)])
 @on_loop
 async def test_the_question_fits_any_size(size: tuple[int, int]) -> None:
     app, _ = attached()

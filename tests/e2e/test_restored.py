@@ -23,7 +23,7 @@ from tests.console.test_terminal import MODES
 from tests.e2e.command import run
 from tests.e2e.test_terminal import LIMIT_SECONDS, Screen, environment
 
-SLOW = ("--fleet", "12,12", "--part", "12,fixed", "--lease", "6", "--heartbeat", "0.3")
+SLOW = ("--fleet", "4,4", "--part", "12,fixed", "--lease", "6", "--heartbeat", "0.3")
 #: Drawn once there is a fleet.
 RENDERING = b"rendering"
 
@@ -209,7 +209,7 @@ def test_rg51_eight_workers_have_one_writer_of_whole_lines(clip: Path, tmp_path:
         assert line.count(" credited") <= 1 and line.count("fps,") <= 1, line
 
 
-@pytest.mark.parametrize("how", ["pipe", "null"])
+@pytest.mark.parametrize("how", ["pipe", pytest.param("null", marks=pytest.mark.slow)])
 def test_rg52_without_a_terminal_or_term_there_are_plain_lines_and_the_same_exit_code(
     how: str, clip: Path, tmp_path: Path
 ) -> None:
