@@ -13,6 +13,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +26,7 @@ from console.finding import FoundRun, find_live, find_run, live_runs
 from console.model import Model
 from console.plain import PlainReporter
 from console.status import RunStatus, status_line, status_of, status_text
+from console.streams import pour
 from console.summary import render_text, summarize
 from console.terminal import SignalBox
 from farm.attach.client import AttachedRun, Ending, NotListening
@@ -80,7 +82,10 @@ def status(
     """How a run stands at this moment. Without RUN: all that are live, a line each."""
     width = shutil.get_terminal_size((100, 24)).columns
     if run is None:
-        looks = [_look(live.found) for live in live_runs()]
+        looks = []
+        for live in live_runs():
+            with suppress(UnevenError):  # it has just ended
+                looks.append(_look(live.found))
         if json:
             print(msgspec.json.encode([status for status, _, _ in looks]).decode())
         elif not looks:
@@ -180,20 +185,22 @@ def _show(source: AttachedRun, showing: ShowOptions, found: FoundRun) -> int:
     signals.install()
     source.start()
     if showing.ui == "tui":
-        _open_console(source, showing, model, signals)
+        failed = not _open_console(source, showing, model, signals)
         if signals.first is None and not source.ended:
-            return _leave(found)
+            _leave(found, "The console failed. " if failed else "")
+            return ExitCode.BUG if failed else ExitCode.DONE
     _follow(source, model, signals, showing)
     if source.ending is None:
         return _leave(found)
     return _tell_ending(source.ending, found, model, showing)
 
 
-def _open_console(source: AttachedRun, showing: ShowOptions, model: Model, signals: SignalBox) -> None:
+def _open_console(source: AttachedRun, showing: ShowOptions, model: Model, signals: SignalBox) -> bool:
+    """The console until it closes; False: it failed."""
     from console.attached import AttachedConsole
 
     if signals.first is not None:
-        return
+        return True
     app = AttachedConsole(
         source,
         refresh_hz=showing.refresh_hz,
@@ -203,7 +210,7 @@ def _open_console(source: AttachedRun, showing: ShowOptions, model: Model, signa
         signals=signals,
     )
     app.model = model
-    app.run()
+    return app.run() is not None
 
 
 def _follow(source: AttachedRun, model: Model, signals: SignalBox, showing: ShowOptions) -> None:
@@ -233,9 +240,9 @@ def _follow(source: AttachedRun, model: Model, signals: SignalBox, showing: Show
             reporter.finish(summarize(model))
 
 
-def _leave(found: FoundRun) -> int:
+def _leave(found: FoundRun, why: str = "") -> int:
     name = shlex.quote(found.name)
-    _say(f"The run goes on. Look again: uneven attach {name}; end it: uneven stop {name}")
+    _say(f"{why}The run goes on. Look again: uneven attach {name}; end it: uneven stop {name}")
     return ExitCode.DONE
 
 
@@ -296,10 +303,24 @@ def _look_at(source: AttachedRun, found: FoundRun) -> tuple[RunStatus, Model, fl
     finally:
         source.close()
     welcome, ending = source.welcome, source.ending
-    if ending is not None and ending.why == "ended":
-        end = {"exit_code": ending.exit_code, "outcome": ending.message}
-        return status_of(model, now, live=False, folder=welcome.folder, **end), model, now  # type: ignore[arg-type]
-    return status_of(model, now, live=True, folder=welcome.folder, pid=welcome.pid), model, now
+    over = ending is not None and ending.why == "ended"
+    stands = status_of(
+        model,
+        now,
+        live=not over,
+        folder=welcome.folder,
+        pid=None if over else welcome.pid,
+        exit_code=ending.exit_code if ending is not None and over else None,
+        outcome=ending.message if ending is not None and over else "",
+    )
+    return _named(stands, welcome.run_id, welcome.output), model, now
+
+
+def _named(stands: RunStatus, run_id: str, output: str) -> RunStatus:
+    """With the names of a run whose log doesn't say them yet, or not any more."""
+    if stands.run_id:
+        return stands
+    return msgspec.structs.replace(stands, run_id=run_id, output=output)
 
 
 def _look_back(found: FoundRun) -> tuple[RunStatus, Model, float]:
@@ -319,9 +340,7 @@ def _look_back(found: FoundRun) -> tuple[RunStatus, Model, float]:
         exit_code=entry.exit_code,
         outcome=entry.outcome,
     )
-    if not stands.run_id:
-        stands = msgspec.structs.replace(stands, run_id=entry.run_id, input=entry.input, output=entry.output)
-    return stands, model, model.at
+    return _named(stands, entry.run_id, entry.output), model, model.at
 
 
 def _tell_end(found: FoundRun) -> int:
@@ -342,4 +361,4 @@ def _tell_end(found: FoundRun) -> int:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    pour(sys.stderr, line + "\n")  # the terminal may be gone, which ends the view and is no error

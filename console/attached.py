@@ -66,6 +66,12 @@ class AttachedConsole(ConsoleApp):
         Binding("ctrl+z", "stop", "back to the shell", priority=True, show=False),
     ]
 
+    def tick(self) -> None:
+        super().tick()
+        if isinstance(self.source, AttachedRun):
+            while self.source.refusals:
+                self.say(self.source.refusals.popleft(), alert=True)
+
     def _on_end(self) -> None:
         ending = self.source.ending if isinstance(self.source, AttachedRun) else None
         super()._on_end()

@@ -123,10 +123,12 @@ class ConsoleDriver(LinuxDriver):
     @_writer_thread.setter
     def _writer_thread(self, theirs: object) -> None:
         """The base class makes a writer of its own at every start; ours takes its place, theirs is unused."""
-        self._writer = None if theirs is None or self._file is None else TerminalWriter(self._file.fileno())
-        if self._writer is not None:  # the next that happens is that the terminal is taken
-            self._keeper = self._keeper or Keeper()
-            self._keeper.taken(self.fileno)
+        if theirs is None or self._file is None:
+            self._writer = None
+            return
+        self._writer = TerminalWriter(self._file.fileno())
+        self._keeper = self._keeper or Keeper()
+        self._keeper.taken(self._file.fileno())  # which is the next thing that happens
 
     def close(self) -> None:
         super().close()

@@ -18,6 +18,7 @@ import hashlib
 import os
 import socket
 import stat
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -30,7 +31,8 @@ SUFFIX = ".sock"
 #: Of the path of a socket; macOS has 104 with the zero at the end, Linux 108.
 PATH_BYTES_MAX = 103
 #: Connections that wait to be taken.
-_BACKLOG = 8
+_BACKLOG = 32
+_BREATH_SECONDS = 0.02
 
 
 def socket_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -91,8 +93,11 @@ def release(path: Path, inode: int) -> None:
 
 def connect(path: Path, timeout_seconds: float = 5.0) -> socket.socket | None:
     """A connection to the run that listens at ``path``; None if none does. What a killed run left there is
-    removed. Raises OutputError for a socket that can't be used."""
+    removed. Raises OutputError for a socket that can't be used, or that somebody else may have put there."""
     try:
+        if not path.parent.exists():
+            return None
+        _check_own(path.parent)
         connection = _connected(path, timeout_seconds)
         if connection is None:
             with contextlib.suppress(OSError), _alone(path.parent):
@@ -109,15 +114,22 @@ def connect(path: Path, timeout_seconds: float = 5.0) -> socket.socket | None:
 def _connected(path: Path, timeout_seconds: float) -> socket.socket | None:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(timeout_seconds)
+    until = time.monotonic() + timeout_seconds
     try:
-        connection.connect(os.fspath(path))
+        while True:
+            try:
+                connection.connect(os.fspath(path))
+                return connection
+            except BlockingIOError:  # others wait to be taken, as many as can
+                if time.monotonic() >= until:
+                    raise TimeoutError from None
+            time.sleep(_BREATH_SECONDS)
     except (FileNotFoundError, ConnectionRefusedError):
         connection.close()
         return None
     except BaseException:
         connection.close()
         raise
-    return connection
 
 
 def sockets(folder: Path) -> list[Path]:
@@ -131,13 +143,18 @@ def _make_private(folder: Path) -> None:
     """Raises OutputError for a folder that somebody else has a hand in, OSError."""
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700, parents=True)
+    if _check_own(folder) & 0o077:
+        folder.chmod(0o700)
+
+
+def _check_own(folder: Path) -> int:
+    """The mode of a folder that is this user's. Raises OutputError for any other, OSError."""
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
         raise OutputError(
             f"{printable(folder)} belongs to somebody else; set {FOLDER_VARIABLE} to a folder of your own"
         )
-    if found.st_mode & 0o077:
-        folder.chmod(0o700)
+    return found.st_mode
 
 
 @contextlib.contextmanager

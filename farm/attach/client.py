@@ -33,7 +33,7 @@ from farm.events import Notice, Record, decode_record
 from farm.view import World
 
 #: Records that wait to be taken; beyond them nothing more is read.
-WAITING_MAX = 20_000
+WAITING_MAX = 4_000
 #: A run that says nothing for so long stands still, or its process does.
 SILENCE_SECONDS = 10.0
 CONNECT_SECONDS = 10.0
@@ -88,6 +88,7 @@ class AttachedRun:
         self._told_at = 0.0
         self._told = 0.0  #: lease time at ``_told_at``
         self._bodies: deque[bytes] = deque()
+        self.refusals: deque[str] = deque(maxlen=16)  #: of orders that were sent; take them from the left
         self.ending: Ending | None = None
         self._line, self.welcome = self._connect()
         self._thread = threading.Thread(target=self._main, name="attached", daemon=True)
@@ -313,6 +314,7 @@ class AttachedRun:
 
     def _answer(self, number: int, refusal: str) -> None:
         if refusal:
+            self.refusals.append(refusal)
             self._tell("warning", f"refused: {refusal}")
         with self._answered:
             self._answers = {number: refusal}  # whoever waits, waits for the newest

@@ -178,16 +178,23 @@ class AttachServer:
             release(self._path, self._inode)
 
     async def _serve(self) -> None:
+        # What asyncio has to say of a client's end would be printed onto what may be a console's screen.
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
         _sweep(self._path)
         server = await asyncio.start_unix_server(self._client, sock=self._listener, limit=_READ_BYTES)
         await self._close_now.wait()
         server.close()
         self._wake()
-        leave_at = asyncio.get_running_loop().time() + FAREWELL_SECONDS
-        while self._clients and asyncio.get_running_loop().time() < leave_at:
-            await asyncio.sleep(BREATH_SECONDS)
+        await self._gone(FAREWELL_SECONDS)
         for client in list(self._clients):
             client.writer.transport.abort()
+        await self._gone(FAREWELL_SECONDS)
+
+    async def _gone(self, timeout_seconds: float) -> None:
+        """Wait until all clients are gone, or the time is over."""
+        leave_at = asyncio.get_running_loop().time() + timeout_seconds
+        while self._clients and asyncio.get_running_loop().time() < leave_at:
+            await asyncio.sleep(BREATH_SECONDS)
 
     def _wake(self) -> None:
         self._told = False
@@ -233,8 +240,7 @@ class AttachServer:
         )
 
     async def _attend(self, client: _Client) -> None:
-        """Tell and listen until one of both ends, for whatever reason: that ends at most this client, and
-        asyncio prints nothing onto what may be a console's screen."""
+        """Tell and listen until one of both ends, for whatever reason: that ends at most this client."""
         both = {asyncio.create_task(self._tell_all(client)), asyncio.create_task(self._obey(client))}
         try:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from farm.attach import wire
+from farm.attach.address import connect
 from farm.attach.client import AttachedRun
 from farm.attach.server import About, AttachServer
 from farm.commands import AnyCommand
@@ -97,9 +98,8 @@ class Telling:
 
     def raw(self) -> socket.socket:
         """A line on which nothing was said yet."""
-        line = socket.socket(socket.AF_UNIX)
-        line.settimeout(LIMIT_SECONDS)
-        line.connect(str(self.path))
+        line = connect(self.path, LIMIT_SECONDS)
+        assert line is not None
         return line
 
     def greeted(self, since: int = 0) -> socket.socket:

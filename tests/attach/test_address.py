@@ -6,6 +6,7 @@ import os
 import socket
 import stat
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,6 +56,8 @@ def test_a_folder_that_is_a_link_or_somebody_elses_is_not_used(
     monkeypatch.setattr(os, "getuid", lambda: uid + 1)
     with pytest.raises(OutputError, match="belongs to somebody else"):
         listen(folder / "a.sock")
+    with pytest.raises(OutputError, match="belongs to somebody else"):
+        connect(folder / "a.sock")  # who made it could tell a run that is none, and read our orders
     assert not sockets(folder) and not list(elsewhere.iterdir())
 
 
@@ -85,6 +88,25 @@ def test_a_run_that_ends_late_leaves_its_successor_alone(folder: Path) -> None:
     assert connection is not None
     connection.close()
     second.close()
+
+
+def test_who_comes_while_many_wait_to_be_taken_waits_too(folder: Path) -> None:
+    """Linux says EAGAIN to a socket that has a timeout."""
+    path = folder / "a.sock"
+    listener, _ = listen(path)
+    waiting = []
+    with pytest.raises(OutputError, match="doesn't answer"):
+        while len(waiting) < 1000:
+            waiting.append(connect(path, 0.1))
+    listener.setblocking(True)
+    taking = threading.Timer(0.1, listener.accept)
+    taking.start()
+    last = connect(path, 20.0)
+    taking.join()
+    for connection in (*waiting, last):
+        assert connection is not None
+        connection.close()
+    listener.close()
 
 
 def test_what_is_no_socket_is_complained_of(folder: Path) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from textual.pilot import Pilot
 
 from console.attached import AttachedConsole, LeaveQuestion
 from console.consolebase import Outcome
 from console.modals.help import Help
+from console.model import Model
 from console.status import status_line, status_of, status_text
 from console.text import width as cells
-from farm.commands import Drain, StopNow
+from farm.commands import Drain, Pause, StopNow
 from farm.events import RunFinished
+from tests.attach.telling import Telling
 from tests.console.player import Player
 from tests.console.story import Fault, play
 from tests.console.test_app import colour_terminal, on_loop
@@ -93,7 +97,7 @@ async def test_the_last_row_and_the_help_say_that_the_run_goes_on() -> None:
         assert "quit; while the run goes on, asks how" not in said
 
 
-@pytest.mark.parametrize("size", [(20, 5), (40, 10), (300, 80)])
+@pytest.mark.parametrize("size", [(20, 5), pytest.param((300, 80), marks=pytest.mark.slow)])
 @on_loop
 async def test_the_question_fits_any_size(size: tuple[int, int]) -> None:
     app, _ = attached()
@@ -102,6 +106,42 @@ async def test_the_question_fits_any_size(size: tuple[int, int]) -> None:
         await pilot.resize_terminal(70, 24)
         await pilot.pause()
         assert isinstance(app.screen, LeaveQuestion)
+
+
+@on_loop
+async def test_a_refusal_that_comes_back_later_is_said(tmp_path: Path) -> None:
+    """The run is another process: when an order is sent it isn't known what becomes of it."""
+    telling = Telling(tmp_path)
+    telling.refusal = "the run is over"
+    source = telling.attach()
+    try:
+        app = AttachedConsole(source, refresh_hz=20.0, exit_when_done=False)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await pilot.press("space")
+            while app.said is None or not app.said.alert:
+                await pilot.pause(0.01)
+            assert app.said.text == "the run is over"
+        assert telling.commands == [Pause()]
+    finally:
+        source.close()
+        telling.close()
+
+
+@on_loop
+async def test_a_run_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
+    telling = Telling(tmp_path)
+    source = telling.attach()
+    app = AttachedConsole(source, refresh_hz=20.0, exit_when_done=False)
+    try:
+        async with app.run_test(size=(80, 24)) as pilot:
+            telling.close()
+            while not app.ended:
+                await pilot.pause(0.01)
+            assert app.said is not None and "process is gone" in app.said.text
+            await pilot.press("q")
+    finally:
+        source.close()
+    assert app.return_value == Outcome("ended")
 
 
 # --- the status ------------------------------------------------------------------------------------------
@@ -140,3 +180,11 @@ async def test_a_run_without_an_end_is_cut_off_and_one_with_is_as_it_ended() -> 
         model.finish = RunFinished(exit_code=code, outcome="so it went")
         status = status_of(model, 60.0, live=False, folder="")
         assert (status.state, status.exit_code, status.outcome) == (state, code, "so it went")
+
+
+def test_a_run_of_which_nothing_is_known_yet_is_starting() -> None:
+    model = Model("live")
+    status = status_of(model, 0.0, live=True, folder="/films/o.uneven", pid=7)
+    assert (status.state, status.frames, status.eta_seconds) == ("starting", 0, None)
+    assert "live, starting" in status_text(status, model, 0.0, 80)
+    assert "ETA unknown" in status_line(status, model, 0.0)

@@ -48,7 +48,14 @@ def until_restored(terminal: Terminal) -> None:
             return
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGKILL,
+        pytest.param(signal.SIGABRT, marks=pytest.mark.slow),
+        pytest.param(signal.SIGSEGV, marks=pytest.mark.slow),
+    ],
+)
 def test_rg48_a_console_that_is_killed_leaves_no_raw_terminal_and_no_mouse(
     terminal: Terminal, number: signal.Signals
 ) -> None:

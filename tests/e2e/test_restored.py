@@ -23,7 +23,7 @@ from tests.console.test_terminal import MODES
 from tests.e2e.command import run
 from tests.e2e.test_terminal import LIMIT_SECONDS, Screen, environment
 
-SLOW = ("--fleet", "12,12", "--part", "12,fixed", "--lease", "6", "--heartbeat", "0.3")
+SLOW = ("--fleet", "4,4", "--part", "12,fixed", "--lease", "6", "--heartbeat", "0.3")
 #: Drawn once there is a fleet.
 RENDERING = b"rendering"
 
@@ -115,10 +115,14 @@ def test_rg48_a_run_that_is_killed_gives_the_terminal_back_and_leaves_no_process
 
 
 @pytest.mark.slow
-def test_a_view_of_a_detached_run_comes_and_goes_by_q_and_by_sigkill(clip: Path, tmp_path: Path) -> None:
+def test_views_of_a_detached_run_come_and_go_in_every_way(clip: Path, tmp_path: Path) -> None:
     started = run("render", clip, "-o", "o.mp4", "--detach", *SLOW, cwd=tmp_path, json=False)
     assert started.process.returncode == 0, started.stderr
     try:
+        with on_screen(tmp_path, "attach") as screen:
+            screen.read_until(RENDERING)
+            os.close(screen.master)  # the line is cut
+            assert screen.process.wait(LIMIT_SECONDS) == 0
         for way in ("q", "ctrl+c", "kill"):
             with on_screen(tmp_path, "attach") as screen:
                 screen.read_until(RENDERING)
@@ -205,7 +209,7 @@ def test_rg51_eight_workers_have_one_writer_of_whole_lines(clip: Path, tmp_path:
         assert line.count(" credited") <= 1 and line.count("fps,") <= 1, line
 
 
-@pytest.mark.parametrize("how", ["pipe", "null"])
+@pytest.mark.parametrize("how", ["pipe", pytest.param("null", marks=pytest.mark.slow)])
 def test_rg52_without_a_terminal_or_term_there_are_plain_lines_and_the_same_exit_code(
     how: str, clip: Path, tmp_path: Path
 ) -> None:
