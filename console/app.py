@@ -36,6 +36,7 @@ from console.presenting import Presenting
 from console.screens.base import RunScreen
 from console.screens.chunks import ChunksScreen
 from console.screens.live import LiveScreen
+from console.screens.timeline import TimelineScreen
 from console.terminal import SignalBox
 from console.theme import DARK, LIGHT, Look, textual_theme
 from console.widgets.lines import LineWidget
@@ -99,12 +100,14 @@ class ConsoleApp(Operating, Leaving, Presenting):
         self._busy = False  #: the last tick brought more than BUSY_RECORDS
         self._turn: bool | None = None
         self.live = LiveScreen(self.look)
+        self.timeline = TimelineScreen(self.look)
         self.chunks = ChunksScreen(self.look)
         self.run_screens: dict[str, RunScreen] = {screen.NAME: screen for screen in self.make_screens()}
 
     def make_screens(self) -> Iterable[RunScreen]:
         """The screens that this run has, in the order of their keys."""
         yield self.live
+        yield self.timeline
         yield self.chunks
 
     # --- life --------------------------------------------------------------------------------------------

@@ -229,6 +229,9 @@ class Model(RunState):
         if event.at in self.grid.cuts:
             for claim in self.chunks.get(f"c{event.chunk}", ()):
                 self.map.shrink(claim, event.at)
+                holder = self._worker(at, claim.worker)
+                if claim is holder.claim and not holder.is_gone:
+                    holder.mark("split", at, claim.token)
 
     def _range_reopened(self, at: float, event: ev.RangeReopened) -> None:
         """Claims open their parts as they end; what is left are parts set aside, to be tried again."""

@@ -34,7 +34,15 @@ from farm.simulation.source import SimulatedSource
 ROWS_MAX = 64
 
 #: As in the console (console.theme.SYMBOLS), which needs textual.
-_SIGNS = {"claim": "#", "duplicate": "=", "lapsed": "!", "refused": "x", "idle": ".", "stalled": "~"}
+_SIGNS = {
+    "claim": "#",
+    "duplicate": "=",
+    "lapsed": "!",
+    "refused": "x",
+    "split": "/",
+    "idle": ".",
+    "stalled": "~",
+}
 _LEGEND = {
     "|": "a claim begins",
     "-": "overhead",
@@ -44,6 +52,7 @@ _LEGEND = {
     "!": "lapsed, from its last word on",
     "~": "stopped, or silent since a lapse",
     "x": "refused",
+    "/": "the rest of its chunk went to another",
     " ": "not there",
 }
 
@@ -276,7 +285,7 @@ def draw(spans: Iterable[Span], works_from: Mapping[str, float], end: float, cel
         stop = end if span.stop_seconds is None else min(span.stop_seconds, end)
         low = int(span.start_seconds / each)
         high = max(math.ceil(stop / each - 1e-9), low + 1)
-        if low < cells and row[low] in "!x":
+        if low < cells and row[low] in "!x/":
             low += 1
         row[low:high] = _SIGNS[span.kind] * max(min(high, cells) - low, 0)
         if span.kind in ("claim", "duplicate"):

@@ -29,6 +29,7 @@ class Mark(IntEnum):
     FAILED = 6  #: set aside, killed, refused
     IDLE = 7
     STALLED = 8  #: alive and standing still
+    SPLIT = 9  #: the rest of its chunk went to another worker
 
 
 #: One symbol a state; also what the cells of the map become under NO_COLOR, 16 colours and ``--ascii``.
@@ -42,6 +43,7 @@ SYMBOLS = {
     Mark.FAILED: "x",
     Mark.IDLE: ".",
     Mark.STALLED: "~",
+    Mark.SPLIT: "/",
 }
 
 
@@ -66,8 +68,30 @@ DARK = Palette(
     text="#e4e4e4",
     muted="#949494",
     faint="#4e4e4e",
-    fills=("#121212", "#3a3a3a", "#56b4e9", "#f0e442", "#0072b2", "#d55e00", "#d55e00", "#2a2a2a", "#d55e00"),
-    inks=("#121212", "#949494", "#56b4e9", "#f0e442", "#4a9fd8", "#f0853c", "#f0853c", "#6c6c6c", "#f0853c"),
+    fills=(
+        "#121212",
+        "#3a3a3a",
+        "#56b4e9",
+        "#f0e442",
+        "#0072b2",
+        "#d55e00",
+        "#d55e00",
+        "#2a2a2a",
+        "#d55e00",
+        "#56b4e9",
+    ),
+    inks=(
+        "#121212",
+        "#949494",
+        "#56b4e9",
+        "#f0e442",
+        "#4a9fd8",
+        "#f0853c",
+        "#f0853c",
+        "#6c6c6c",
+        "#f0853c",
+        "#56b4e9",
+    ),
 )
 
 LIGHT = Palette(
@@ -77,8 +101,30 @@ LIGHT = Palette(
     text="#1d2125",
     muted="#656a70",
     faint="#b4b9be",
-    fills=("#fafaf8", "#c0c4c8", "#56b4e9", "#d9b800", "#0072b2", "#d55e00", "#d55e00", "#e6e6e4", "#d55e00"),
-    inks=("#fafaf8", "#656a70", "#0f73ad", "#7a6500", "#005d92", "#b04a00", "#b04a00", "#8a8f94", "#b04a00"),
+    fills=(
+        "#fafaf8",
+        "#c0c4c8",
+        "#56b4e9",
+        "#d9b800",
+        "#0072b2",
+        "#d55e00",
+        "#d55e00",
+        "#e6e6e4",
+        "#d55e00",
+        "#56b4e9",
+    ),
+    inks=(
+        "#fafaf8",
+        "#656a70",
+        "#0f73ad",
+        "#7a6500",
+        "#005d92",
+        "#b04a00",
+        "#b04a00",
+        "#8a8f94",
+        "#b04a00",
+        "#0f73ad",
+    ),
 )
 
 

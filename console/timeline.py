@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 WorkerState = Literal["idle", "parked", "waiting", "rendering", "stalled", "blocked", "killed", "left"]
-SpanKind = Literal["claim", "duplicate", "lapsed", "refused", "idle", "stalled"]
+SpanKind = Literal["claim", "duplicate", "lapsed", "refused", "split", "idle", "stalled"]
 
 #: States in which a worker has no part in the run any more.
 GONE: Final = frozenset[WorkerState]({"killed", "left"})
@@ -32,7 +32,7 @@ RATE_MEMORY_SECONDS = 20.0
 
 @dataclass(slots=True)
 class Span:
-    """What a worker did for a while. ``refused`` is a moment: its stop is its start."""
+    """What a worker did for a while. ``refused`` and ``split`` are moments: their stop is their start."""
 
     kind: SpanKind
     start_seconds: float

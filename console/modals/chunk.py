@@ -100,12 +100,7 @@ class ChunkDetail(Dialog):
                 (f"({plural(frames, 'frame')})  ", "muted"),
                 (STATE_WORDS[state].upper(), _STATE_ROLES[state]),
             ),
-            (
-                (
-                    fit(f"{count(book.credited[number])} of {count(frames)} credited; {time}", wide).rstrip(),
-                    "text",
-                ),
-            ),
+            ((fit(credited, wide).rstrip(), "text"),),
         ]
         if traits:
             rows.append((("was ", "muted"), (", ".join(traits), "text")))

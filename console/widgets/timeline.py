@@ -13,6 +13,8 @@ import math
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from rich.style import Style
+
 from console.theme import SYMBOLS, Look, Mark
 from console.timeline import Span
 from console.widgets.lines import Line
@@ -22,7 +24,8 @@ _STARTS = 0x40  #: a claim begins here
 _WAITS = 0x80  #: the claim's overhead: held, no frame yet
 _MARK = 0x3F
 
-_MOMENTS = {Mark.LAPSED, Mark.FAILED}
+_MOMENTS = {Mark.LAPSED, Mark.FAILED, Mark.SPLIT}
+_MOMENT_KINDS = ("refused", "split")
 _CLAIMS = ("claim", "duplicate")
 
 
@@ -65,7 +68,7 @@ def _paint(
         return
     begin, end = max(low, 0), min(high, len(cells))
     mark = _mark(span, running)
-    if mark in _MOMENTS and span.kind == "refused":
+    if span.kind in _MOMENT_KINDS:
         cells[min(begin, len(cells) - 1)] = mark
         return
     if cells[begin] & _MARK in _MOMENTS:
@@ -89,27 +92,30 @@ def _mark(span: Span, running: bool) -> Mark:
         "duplicate": Mark.DUPLICATED,
         "lapsed": Mark.LAPSED,
         "refused": Mark.FAILED,
+        "split": Mark.SPLIT,
         "idle": Mark.IDLE,
         "stalled": Mark.STALLED,
     }[span.kind]
 
 
-def draw_cells(line: Line, cells: Iterable[int], look: Look) -> None:
-    """Append the cells: bars with a gap where a claim begins, or one symbol a cell."""
+def draw_cells(line: Line, cells: Iterable[int], look: Look, *, chosen: bool = False) -> None:
+    """Append the cells: bars with a gap where a claim begins, or one symbol a cell. ``chosen``: in reverse
+    video, which shows without colour, too."""
     plain = look.symbols or look.ascii_only
+    over = Style(reverse=True) if chosen else Style.null()
     for code, run in groupby(cells):
         count = sum(1 for _ in run)
         mark = Mark(code & _MARK)
         if mark is Mark.BLANK:
-            line.add(" " * count)
+            line.add(" " * count, over)
         elif plain:
-            line.add(_symbol(code, mark) * count, look.ink(mark))
+            line.add(_symbol(code, mark) * count, look.ink(mark) + over)
         elif mark in (Mark.CLAIMED, Mark.DONE, Mark.DUPLICATED):
             glyph = "▗" if code & _STARTS else "▄"
-            line.add(glyph * count, look.block(mark, 0.3 if code & _WAITS else 1.0))
+            line.add(glyph * count, look.block(mark, 0.3 if code & _WAITS else 1.0) + over)
         else:
             symbol = "·" if mark is Mark.IDLE else SYMBOLS[mark]
-            line.add(symbol * count, look.faint if mark is Mark.IDLE else look.ink(mark, bold=True))
+            line.add(symbol * count, (look.faint if mark is Mark.IDLE else look.ink(mark, bold=True)) + over)
 
 
 def _symbol(code: int, mark: Mark) -> str:
