@@ -167,9 +167,7 @@ class ConsoleApp(Operating, Leaving, Presenting):
         if self._exit_when_done or self.presentation.loop:
             self.set_timer(self._settle_seconds, self._after_end)
         elif self.source.world == "recording":
-            self.say(
-                "The recording is over: , steps back, N to what happened last, R plays it again, q leaves."
-            )
+            self.say("The recording is over: , steps back, R plays it again, q leaves.", seconds=None)
         else:
             self.say("The run has ended; q leaves.", seconds=None)
 
@@ -177,9 +175,10 @@ class ConsoleApp(Operating, Leaving, Presenting):
         """Once whoever reads has read."""
         if not self.ended:
             return  # they went back
+        finish, played = self.model.finish, self.source.world == "recording"
         if self.caption is not None:
             self.set_timer(0.2, self._after_end)
-        elif self.presentation.loop:
+        elif self.presentation.loop and (played or (finish is not None and finish.exit_code == 0)):
             self.action_restart()
         else:
             self.exit(Outcome("ended"))
