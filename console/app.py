@@ -230,7 +230,16 @@ class ConsoleApp(Operating, Leaving, Presenting):
         if front is not None:
             virtual = self.virtual_time is not None
             keys, screens = front.HELP_KEYS, self.screen_keys()
-            self.push_screen(Help(self.look, keys, screens, readonly=not self.can_control, virtual=virtual))
+            self.push_screen(
+                Help(
+                    self.look,
+                    keys,
+                    screens,
+                    readonly=not self.can_control,
+                    virtual=virtual,
+                    played=self.playback is not None,
+                )
+            )
 
     def show_worker(self, name: str) -> None:
         self.push_screen(WorkerDetail(self.look, self.model, name, self.now))

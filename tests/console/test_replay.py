@@ -10,6 +10,7 @@ from textual.geometry import Size
 
 from console import cli
 from console.app import ConsoleApp
+from console.keycommands import key_commands
 from console.presentation import Presentation
 from console.presenting import LOOKED_FOR
 from console.theme import Look, Mark
@@ -271,6 +272,20 @@ async def test_a_live_job_is_paused_at_such_a_moment_and_once() -> None:
         assert len(player.commands) == 2
 
 
+@on_loop
+async def test_the_help_and_the_palette_know_these_keys() -> None:
+    app, source, _ = replaying()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await ready(pilot)
+        source.halt(True)
+        words = {command.words for command in key_commands(app.screen)}
+        assert {"to the event before", "back in time", "begin anew"} <= words
+        assert "kill the worker" not in words and "to the present" not in words
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert "back by one event" in screen_text(app) and "begin anew" in screen_text(app)
+
+
 # --- captions --------------------------------------------------------------------------------------------
 
 
@@ -413,6 +428,21 @@ def test_plain_tells_the_captions_of_a_scenario(
     assert "LAPSED" in lines[told + 1]
     _, out, _ = run(capfd, recording, "--ui", "plain", "--scenario", scenario, "--no-captions")
     assert ">>" not in out
+
+
+def test_a_scenario_is_simulated_with_its_captions(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    scenario = tmp_path / "s.toml"
+    fault = '[[fault]]\ndo = "stall"\non = "w2"\nat = 3\nfor = 60\n'
+    caption = '[[caption]]\nwhen = "w2 lapses"\ntext = "Its lease ran out."\n'
+    scenario.write_text(f"[job]\nframes = 2400\n[[worker]]\ncount = 2\nfps = 30\n{fault}{caption}")
+    for command in (["simulate", "--scenario"], ["demo", "--simulate"]):
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*command, str(scenario), "--ui", "plain"])
+        assert ended.value.code == 0
+        assert ">> Its lease ran out." in capfd.readouterr().out
+        with pytest.raises(SystemExit):
+            cli.main([*command, str(scenario), "--ui", "plain", "--no-captions"])
+        assert ">>" not in capfd.readouterr().out
 
 
 def test_json_gives_the_records_back(recording: Path, capfd: pytest.CaptureFixture[str]) -> None:
