@@ -1,6 +1,7 @@
 """What the console costs: CPU share, tick time, event-loop lag and bytes written, in a real pseudo-terminal.
 
     python benchmarks/console_load.py [--seconds 20] [--events 5000] [--workers 64] [--parts 100000]
+                                         [--screen live|timeline|chunks]
 
 The log is made before the clock starts, and fed by time. Numbers of the child that draws:
 ``cpu %`` of one core for the whole process (console, feed, terminal writer and the lag meter), ``fold`` the
@@ -76,6 +77,7 @@ def make_log(args: argparse.Namespace) -> list[ev.Record]:
     else:
         order.reverse()
     holds: dict[str, tuple[str, int, int]] = {}
+    claims = 0
     for number in range(int(args.events * args.seconds)):
         at, name = number / args.events, names[number % len(names)]
         if name in holds:
@@ -83,7 +85,8 @@ def make_log(args: argparse.Namespace) -> list[ev.Record]:
                 add(at, event)
         elif order:
             first = order.pop()
-            holds[name] = (f"c{number}#1@e1", first, first + CLAIM_PARTS)
+            holds[name] = (f"c{claims}#1@e1", first, first + CLAIM_PARTS)
+            claims += 1
             add(at, granted(name, holds[name], duplicate=chance.random() < 0.02))
     return log
 
@@ -162,6 +165,7 @@ def child(args: argparse.Namespace) -> None:
             self.run_worker(self.watch())
 
         async def watch(self) -> None:
+            await self.action_show_screen(args.screen)
             await asyncio.sleep(WARM_UP_SECONDS)
             self.ticks.clear()
             self.folds.clear()
@@ -249,6 +253,7 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--events", type=int, default=5000, help="a second")
     parser.add_argument("--workers", type=int, default=64)
     parser.add_argument("--parts", type=int, default=100_000)
+    parser.add_argument("--screen", default="live", choices=["live", "timeline", "chunks"])
     parser.add_argument("--hz", type=float, default=10.0)
     parser.add_argument("--width", type=int, default=120)
     parser.add_argument("--scattered", action="store_true", help="claims all over the film, not in order")

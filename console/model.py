@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from console.chunks import LAPSES, chunk_of
+from console.chunks import HANDLERS as CHUNK_HANDLERS
+from console.chunks import LAPSES
 from console.forecast import overall_progress
 from console.partmap import CLAIMED, CREDITED, DUPLICATE, LAPSED, OPEN, SET_ASIDE, PartMap
 from console.runstate import EVENTS_MAX, Credit, Header, RunState
@@ -46,7 +47,9 @@ class Model(RunState):
         handler = _HANDLERS.get(type(event))
         if handler is not None:
             handler(self, at, event)
-        self.book.fold(at, event)
+        keep = CHUNK_HANDLERS.get(type(event))
+        if keep is not None:
+            keep(self.book, record, event)
         line = describe(at, event)
         if line is not None:
             # Whatever moves the bar has a line, but for the progress of a phase.
@@ -280,7 +283,7 @@ class Model(RunState):
         if not frames:
             return
         # ``worker.name``: one text for all its parts, not one for each record.
-        chunk = chunk_of(event.token) if event.chunk is None else event.chunk
+        chunk = self.book.number_of(event.token) if event.chunk is None else event.chunk
         self.credits[event.part] = Credit(worker.name, self.epoch, event.size_bytes, event.lost_frames, chunk)
         worker.credit(frames, seconds)
         self.throughput.add(at, frames)

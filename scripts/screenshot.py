@@ -1,6 +1,6 @@
-"""Draws the picture of the console that README and docs show: docs/console.svg, 120x40, from a canned story.
+"""Draws the pictures of the console that README and docs show, 120x40, from a canned story.
 
-    python scripts/screenshot.py [FILE.svg]
+    python scripts/screenshot.py [FOLDER]     # docs, if none is given
 
 The story is simulated and the moment is fixed, so the same code draws the same picture. Six uneven workers
 are on one film: one stood still and lost its claim, whose part waits to be claimed again, and one died.
@@ -22,7 +22,15 @@ MOMENT_SECONDS = 66.4
 BYTES_MAX = 300_000
 
 
-async def draw() -> str:
+#: Which keys lead to what each picture shows.
+PICTURES = {
+    "console": ("j", "j"),
+    "timeline": ("2", "0", "j", "j", "left", "left"),
+    "chunks": ("3", "l", "l", "enter"),
+}
+
+
+async def draw(keys: tuple[str, ...]) -> str:
     """The picture as SVG text."""
     from console.app import ConsoleApp
     from tests.console.player import Player
@@ -36,8 +44,12 @@ async def draw() -> str:
         for _ in range(3):  # layout first, then what depends on sizes
             await pilot.pause()
             app.tick()
-        await pilot.press("j", "j")
-        await pilot.pause()
+        for key in keys:
+            await pilot.press(key)
+            await pilot.pause()
+        for _ in range(3):
+            await pilot.pause(0.1)
+            app.tick()
         return app.export_screenshot(title="uneven render nightfall.mkv", simplify=True)
 
 
@@ -47,16 +59,17 @@ def steady(svg: str) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    target = Path(arguments[0]) if arguments else ROOT / "docs" / "console.svg"
+    folder = Path(arguments[0]) if arguments else ROOT / "docs"
+    folder.mkdir(parents=True, exist_ok=True)
     os.environ.update(TERM="xterm-256color", COLORTERM="truecolor")
     os.environ.pop("NO_COLOR", None)
-    svg = steady(asyncio.run(draw()))
-    size = len(svg.encode())
-    if size > BYTES_MAX:
-        raise SystemExit(f"the picture has {size} bytes; at most {BYTES_MAX} are wanted in the repository")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(svg, encoding="utf-8")
-    print(f"{target}: {size} bytes")
+    for name, keys in PICTURES.items():
+        svg = steady(asyncio.run(draw(keys)))
+        size = len(svg.encode())
+        if size > BYTES_MAX:
+            raise SystemExit(f"the picture {name} has {size} bytes; at most {BYTES_MAX} are wanted here")
+        (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
+        print(f"{folder / name}.svg: {size} bytes")
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ class ChunkDetail(Dialog):
         self._up = min(self._up, max(len(lines) - room, 0))
         stop = len(lines) - self._up
         shown = lines[max(stop - room, 0) : stop]
-        cut = story.events_total - len(story.events)
+        cut = story.told - len(story.records)
         words = f"story  ({len(shown)} of {len(lines)} lines shown)" if len(shown) < len(lines) else "story"
         words += f"  ({plural(cut, 'older event')} not kept)" if cut else ""
         heading: Pieces = ((fit(words, wide), "muted"),)
@@ -171,7 +171,8 @@ def _cells_of(attempt: Attempt) -> dict[str, tuple[str, Role]]:
 def story_rows(story: ChunkStory, wide: int) -> list[Pieces]:
     """Each event as a sentence under its time, wrapped."""
     rows: list[Pieces] = []
-    for at, event in story.events:
+    for record in story.records:
+        at, event = record.at, record.event
         time = f"{moment(at):<10} "
         trouble = isinstance(event, ev.ClaimRefused | ev.PartFailed | ev.PartSetAside | ev.PartDiverged) or (
             isinstance(event, ev.ClaimEnded) and event.how in ("lapsed", "stalled", "timed out", "failed")

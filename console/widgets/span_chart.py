@@ -5,6 +5,7 @@ Rule of this file: cells are computed for rows in view only, and again only when
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 
@@ -86,24 +87,50 @@ def draw_spans(row: SpanRow, width: int, columns: Columns, look: Look) -> Strip:
     return line.strip(width)
 
 
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """A row as it was drawn. What began before ``settled_seconds`` can't change any more."""
+
+    key: tuple[object, ...]
+    cells: Cells
+    settled_seconds: float
+    row: bytes
+
+
 class SpanCells:
-    """The cells of each worker, kept until what they show changes."""
+    """The cells of each worker, kept until what they show changes; then drawn again from where they do."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[tuple[object, ...], bytes]] = {}
+        self._known: dict[str, _Drawn] = {}
 
     def of(self, worker: WorkerModel, cells: Cells, now: float) -> bytes:
         last = worker.spans[-1] if worker.spans else None
         running = None
         if last is not None and last.stop_seconds is None:
-            running = min(cells.cell_of(now), cells.width)
+            # A running span ends at now: before the cell that begins there, or within that cell.
+            each = now / cells.seconds
+            running = (min(math.floor(each), cells.last), min(math.ceil(each), cells.last))
         ends = None if last is None else (last.kind, last.stop_seconds)
         key = (cells, running, worker.spans_total, ends, worker.state, worker.since)
         known = self._known.get(worker.name)
-        if known is None or known[0] != key:
-            drawn = worker_cells(worker, cells.first, cells.width, cells.seconds, now)
-            known = self._known[worker.name] = (key, drawn)
-        return known[1]
+        if known is not None and known.key == key:
+            return known.row
+        kept = b"" if known is None or worker.is_gone else _still_true(known, cells)
+        first = cells.first + len(kept)
+        row = kept + worker_cells(worker, first, cells.width - len(kept), cells.seconds, now)
+        # The newest two may yet be given another kind, or be dropped.
+        settled = worker.spans[-3].start_seconds if len(worker.spans) > 2 else 0.0
+        self._known[worker.name] = _Drawn(key, cells, settled, row)
+        return row
+
+
+def _still_true(known: _Drawn, cells: Cells) -> bytes:
+    """The first cells of a row that were drawn before and hold for good."""
+    before = known.cells
+    skipped = cells.first - before.first
+    if (before.width, before.seconds) != (cells.width, cells.seconds) or skipped < 0:
+        return b""
+    return known.row[skipped : max(before.cell_of(known.settled_seconds), skipped)]
 
 
 def chosen_cells(span: Span, cells: Cells, now: float) -> tuple[int, int] | None:

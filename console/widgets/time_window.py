@@ -37,7 +37,12 @@ class Cells:
 
     @property
     def stop(self) -> float:
-        return (self.first + self.width) * self.seconds
+        return self.last * self.seconds
+
+    @property
+    def last(self) -> int:
+        """The first cell that is not shown any more."""
+        return self.first + self.width
 
     def cell_of(self, at: float) -> int:
         """The cell of a moment, counted from the first one shown; may lie outside."""

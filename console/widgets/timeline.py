@@ -44,11 +44,16 @@ def timeline_cells(
         return bytes(cells)
     window_start = first * cell_seconds
     seen: list[Span] = []
+    claim = None  #: label of the claim span before
     for span in reversed(spans):
         if span.stop_seconds is not None and span.stop_seconds < window_start:
-            break
-        seen.append(span)
-    claim = None  #: label of the claim span before
+            if span.kind in _CLAIMS:
+                claim = span.label
+                break
+            if span.kind not in _MOMENT_KINDS:
+                break
+        else:
+            seen.append(span)
     for span in reversed(seen):
         starts = span.kind in _CLAIMS and span.label != claim
         claim = span.label if span.kind in _CLAIMS else claim

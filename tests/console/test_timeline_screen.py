@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from console.app import ConsoleApp
 from console.modals.chunk import ChunkDetail
 from console.modals.worker import WorkerDetail
+from console.model import Model
 from console.theme import SYMBOLS, Mark
 from console.timeline import SPANS_MAX
-from console.widgets.span_chart import SpanRow
+from console.widgets.span_chart import SpanCells, SpanRow
 from console.widgets.time_window import SCALES, TimeWindow, axis_text
+from console.widgets.view import worker_cells
 from farm import events as ev
 from tests.console.player import Player
-from tests.console.story import Story
+from tests.console.story import Story, stories
 from tests.console.test_app import AppPilot, colour_terminal, on_loop, ready, screen_text, wait_for
 from tests.console.test_chunks_screen import LOG, SIZES, TRAPS, chunks_of
 from tests.console.test_model import folded, spans
@@ -78,6 +80,28 @@ def test_ticks_stand_at_their_moments() -> None:
     cells = TimeWindow(SCALES.index(0.5), 55.0, "free").cells(900.0, 60)
     text = axis_text(cells)
     assert len(text) == 60 and text.index("|01:00") == cells.cell_of(60.0) and "|01:05" in text
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    stories(),
+    st.integers(1, 80),
+    st.sampled_from([0.1, 0.5, 2.0]),
+    st.lists(st.floats(0.05, 30), max_size=20),
+)
+def test_cells_that_were_kept_are_the_cells_one_would_draw_now(
+    log: list[ev.Record], width: int, seconds: float, ticks: list[float]
+) -> None:
+    player, model, kept = Player(log), Model(), SpanCells()
+    window = TimeWindow(SCALES.index(seconds))
+    for tick in [*ticks, 1e4]:
+        player.time += tick
+        for record in player.take():
+            model.fold(record)
+        cells = window.cells(player.time, width)
+        for one in model.workers.values():
+            fresh = worker_cells(one, cells.first, width, seconds, player.time)
+            assert kept.of(one, cells, player.time) == fresh
 
 
 # --- the screen ------------------------------------------------------------------------------------------
