@@ -286,6 +286,37 @@ async def test_the_help_and_the_palette_know_these_keys() -> None:
         assert "back by one event" in screen_text(app) and "begin anew" in screen_text(app)
 
 
+@on_loop
+async def test_capital_r_ends_a_live_demo_for_another_one() -> None:
+    for can_restart in (True, False):
+        player = Player(RECORDS)
+        player.time = 30.0
+        presentation = Presentation(can_restart=can_restart)
+        app = ConsoleApp(player, refresh_hz=1e-6, exit_when_done=False, presentation=presentation)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await ready(pilot)
+            await pilot.press("R")
+            stopped = [command for command in player.commands if isinstance(command, cmd.StopNow)]
+            assert len(stopped) == can_restart, "a job that is no demo is not stopped by a slip of the hand"
+        assert (app.return_value is not None and app.return_value.why == "restart") == can_restart
+
+
+@on_loop
+async def test_a_live_demo_that_failed_doesn_t_loop() -> None:
+    for exit_code, outcome in ((0, "restart"), (5, "ended")):
+        player = Player(
+            [*RECORDS[:-1], ev.Record(999, 135.0, ev.RunFinished(exit_code=exit_code, outcome="x"))]
+        )
+        player.time = 200.0
+        presentation = Presentation(can_restart=True, loop=True)
+        app = ConsoleApp(player, refresh_hz=1e-6, presentation=presentation)
+        async with app.run_test(size=(80, 24)) as pilot:
+            await ready(pilot)
+            app._after_end()
+            await pilot.pause()
+        assert app.return_value is not None and app.return_value.why == outcome
+
+
 # --- captions --------------------------------------------------------------------------------------------
 
 
