@@ -18,6 +18,10 @@ from farm.scenario.scenario import read_scenario
 from tests.console.test_demo import assert_captions, assert_tour
 
 
+#: On a quiet machine it takes 56 s from the first to the last event; this one may be busy.
+BUSY_SECONDS_MAX = 150.0
+
+
 def folded(records: list[Record]) -> Model:
     model = Model("live")
     for record in records:
@@ -34,7 +38,7 @@ def test_the_tour_as_a_real_render(tmp_path: Path) -> None:
     *lines, last = done.stdout.splitlines()
     live = [decode_record(line) for line in lines]
     journalled = [record for record in live if record.seq >= 0]
-    assert_tour(journalled)
+    assert_tour(journalled, BUSY_SECONDS_MAX)
     assert_captions(read_scenario(str(TOUR)), journalled)
     assert msgspec.json.decode(last)["summary"]["credited_frames"] == 1680
 
