@@ -156,8 +156,8 @@ class ChunkBook:
     def has(self, number: int, trait: Trait) -> bool:
         return bool(self.traits[number] & trait)
 
-    def followers(self, number: int) -> list[int]:
-        """The chunks that got what this one gave back."""
+    def followers(self, number: int, since: int = 0) -> list[int]:
+        """The chunks, from number ``since`` on, that got what this one gave back."""
         story = self._stories.get(number)
         ranges = story.given_back if story else ()
         if not ranges:
@@ -165,7 +165,7 @@ class ChunkBook:
         low, high = min(start for start, _ in ranges), max(stop for _, stop in ranges)
         return [
             other
-            for other in range(number + 1, len(self))
+            for other in range(max(number + 1, since), len(self))
             if self.start[other] < high and low < self.stop[other]
             if any(self.start[other] < stop and start < self.stop[other] for start, stop in ranges)
         ]
@@ -194,7 +194,8 @@ class ChunkBook:
 
     def _claim_granted(self, record: ev.Record, event: ev.ClaimGranted) -> None:
         number = chunk_of(event.token)
-        if not 0 <= number < CHUNKS_MAX or event.stop <= event.start:
+        known = event.token in self._live
+        if known or not 0 <= number < CHUNKS_MAX or event.stop <= event.start:
             return
         story = self._stories.get(number)
         if story is None:
@@ -248,11 +249,11 @@ class ChunkBook:
         return story, story.attempts.get(token) if story is not None else None
 
     def _claim_ended(self, record: ev.Record, event: ev.ClaimEnded) -> None:
-        story, attempt = self._attempt(event.token)
-        if story is None or attempt is None or attempt.until_seconds is not None:
+        attempt = self._live.pop(event.token, None)
+        if attempt is None:
             return
-        number = story.number
-        self._live.pop(event.token, None)
+        number = attempt.chunk
+        story = self.live[number]
         attempt.until_seconds, attempt.how, attempt.reason = record.at, event.how, event.reason
         attempt.wasted_frames += event.wasted_frames
         story.live -= 1
