@@ -174,9 +174,7 @@ class ConsoleApp(Controlling, Leaving, Presenting):
         if self._exit_when_done or self.presentation.loop:
             self.set_timer(self._settle_seconds, self._after_end)
         elif self.source.world == "recording":
-            self.say(
-                "The recording is over: , steps back, N to what happened last, R plays it again, q leaves."
-            )
+            self.say("The recording is over: , steps back, R plays it again, q leaves.", seconds=None)
         else:
             self.say("The run has ended; q leaves.", seconds=None)
 
@@ -184,9 +182,10 @@ class ConsoleApp(Controlling, Leaving, Presenting):
         """Once whoever reads has read."""
         if not self.ended:
             return  # they went back
+        finish, played = self.model.finish, self.source.world == "recording"
         if self.caption is not None:
             self.set_timer(0.2, self._after_end)
-        elif self.presentation.loop:
+        elif self.presentation.loop and (played or (finish is not None and finish.exit_code == 0)):
             self.action_restart()
         else:
             self.exit(Outcome("ended"))
@@ -246,6 +245,7 @@ class ConsoleApp(Controlling, Leaving, Presenting):
                     readonly=not self.can_control,
                     virtual=virtual,
                     others=self.OTHER_KEYS,
+                    played=self.playback is not None,
                 )
             )
 

@@ -132,6 +132,8 @@ def show(live: LiveRun, options: ShowOptions, fleet: Sequence[WorkerProfile]) ->
     reporter = make_reporter(
         options, after_console=options.ui == "tui", draining=closed_by_signal, told_from=live.history
     )
+    if restart:
+        reporter = NoReporter()  # how this one ends is of no interest
     _report(live, model, reporter, stopper)
     if restart and signals.first is None:
         signals.remove()

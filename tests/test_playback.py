@@ -19,7 +19,7 @@ from tests.console.story import Fault, play
 from tests.simulation.test_source import HandClock
 from tests.simulation.worlds import small_world, worker
 
-RECORDS = play(faults=[Fault("w2", 40, 30), Fault("w1", 60)])
+RECORDS = play(faults=[Fault("w2", 40, 30), Fault("w1", 90)])
 
 
 def playing(rate: float = 1.0, **options: object) -> tuple[Playback, HandClock]:

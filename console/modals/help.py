@@ -31,6 +31,16 @@ _VIRTUAL_KEYS: tuple[tuple[str, str], ...] = (
     ("space p", "virtual time: halt or go on"),
     ("[ ] .", "virtual time: slower, faster, next event"),
 )
+#: Where one can go to and fro: in recordings, and in simulations.
+_PLAYED_KEYS: tuple[tuple[str, str], ...] = (
+    (",", "back by one event"),
+    ("h l ← →", "back and forward in time (g G: the ends)"),
+    ("n N", "to the next or last lapse, split, kill, …"),
+    ("K", "which of these n and N look for"),
+    ("L", "to the present of a simulation"),
+    ("R", "begin anew"),
+    ("enter", "skip the caption"),
+)
 
 _SIGNS: tuple[tuple[Mark, Role, str], ...] = (
     (Mark.DONE, "done", "credited: checked, synced, counted once"),
@@ -61,11 +71,12 @@ class Help(Dialog):
         *,
         readonly: bool,
         virtual: bool = False,
+        played: bool = False,
         others: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         super().__init__(look, "keys and signs", "j/k scroll  esc close")
         self._readonly = readonly
-        clock = _VIRTUAL_KEYS if virtual else ()
+        clock = (*(_VIRTUAL_KEYS if virtual else ()), *(_PLAYED_KEYS if played else ()))
         shared = [(k, others.get(k, words)) for k, words in _KEYS if k not in dict(clock)] + [*clock]
         if len(screens) > 1:
             keys, names = (" ".join(column) for column in zip(*screens, strict=True))

@@ -164,7 +164,7 @@ class RunScreen(Screen[None], inherit_bindings=False):
         )
         back = (Key("esc", "back", "back"),) if self.is_narrowed else ()
         search = (Key("/", "filter", "filter"),) if self.CAN_FILTER else ()
-        fixed = app.source.world == "recording"  # what acts on the run never does anything there
+        fixed = app.playback is not None and app.source.world == "recording"  # nothing can be done to that
         own = tuple(key for key in self.own_keys() if key.enabled or not fixed)
         return (
             Key("q", app.QUIT_LABEL, "app.ask_quit"),

@@ -36,9 +36,10 @@ class TroubledWorker(Worker):
             self._consider_health()
 
     def recover(self, kind: Kind) -> None:
-        """That fault is over."""
+        """That fault is over. Where two of a kind overlap, the first end is the end of both."""
+        stood = self.stands
         self.troubles.end(kind)
-        if kind == "stand-still" and self.doing is RENDERING and not self.frozen:
+        if kind == "stand-still" and stood and self.doing is RENDERING and not self.frozen:
             self._agenda.add(self._bench.resume(self._agenda.now), self._rendered, self._stamp)
 
     def slow(self, factor: float) -> None:

@@ -242,6 +242,14 @@ def test_a_fault_whose_moment_never_comes_is_said_at_the_end() -> None:
     ]
 
 
+def test_faults_that_overlap_with_their_like_end_once() -> None:
+    lines = ["stand-still w1 at 1.5 for 1", "stand-still w1 at 1.5 for 1", "stand-still w1 at 2 for 1"]
+    result = troubled(*lines)
+    assert result.finished
+    (_, first), *rest = [found for found in saw(result, ev.PartCredited, worker="w1") if found[0] > 2.5]
+    assert first.render_seconds >= 0 and rest
+
+
 def test_a_world_with_impossible_faults_is_refused() -> None:
     with pytest.raises(UsageError, match="there is no worker 'w9'"):
         troubled("kill w9 at 1")
