@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, get_args
 
 import msgspec
 import typer
@@ -29,7 +29,8 @@ from farm.policies.registry import from_anywhere, parse_policy, parse_tail
 from farm.scenario.faults import parse_fault
 from farm.scenario.fleets import load_fleet
 from farm.scenario.scenario import Scenario, read_scenario
-from farm.settings import CONTAINERS, GridSettings, JobSettings, VideoSettings
+from farm.settings import CONTAINERS, GridSettings, JobSettings, SourceSettings, VideoSettings
+from farm.settings import Audio as AudioChoice
 
 DEFAULT_SCHEDULE = "fair"
 DEFAULT_TAIL = "split"
@@ -48,7 +49,23 @@ Threads = Annotated[
     typer.Option("--threads", min=1, max=64, help="Threads of each encoder; another number, other bytes."),
 ]
 Audio = Annotated[
-    str, typer.Option("--audio", help="auto: copied where the container allows, else encoded once; none.")
+    str,
+    typer.Option(
+        "--audio",
+        help="auto: copied where the container allows, else encoded once; copy, aac, opus, flac or none.",
+    ),
+]
+VideoStream = Annotated[
+    int | None,
+    typer.Option("--video-stream", min=0, metavar="N", help="Render the video in stream N of the input."),
+]
+OnSizeChange = Annotated[
+    str,
+    typer.Option("--on-size-change", help="Pictures of another size than the first: scale or refuse."),
+]
+OnError = Annotated[
+    str,
+    typer.Option("--on-error", help="Damage in the input: skip (said, exit code 0) or stop (exit code 3)."),
 ]
 Part = Annotated[
     str | None,
@@ -181,8 +198,8 @@ _FFMPEG = {
     "-preset": "--preset NAME",
     "-pix_fmt": "--pix-fmt FORMAT",
     "-threads": "--threads NUMBER",
-    "-c:a": "--audio auto|none",
-    "-acodec": "--audio auto|none",
+    "-c:a": "--audio copy|aac|opus|flac",
+    "-acodec": "--audio copy|aac|opus|flac",
     "-an": "--audio none",
     "-vf": "not there yet: filters come with a later version",
     "-filter:v": "not there yet: filters come with a later version",
@@ -229,15 +246,14 @@ def job_settings(
     threads: int,
     audio: str,
     part: str | None,
+    source: SourceSettings,
 ) -> JobSettings:
     container = CONTAINERS.get(output.suffix.lower())
     if container is None:
         raise UsageError(
             f"{output.name}: the container follows from the extension; use {', '.join(sorted(CONTAINERS))}"
         )
-    if audio not in ("auto", "none"):
-        raise UsageError(f"--audio {audio}: choose auto or none")
-    chosen: Literal["auto", "none"] = "none" if audio == "none" else "auto"
+    chosen = _one_of("audio", audio, get_args(AudioChoice))
     pairs: dict[str, str] = {}
     for option in options:
         key, equals, value = option.partition("=")
@@ -252,7 +268,24 @@ def job_settings(
         options=dict(sorted(pairs.items())),
         threads=threads,
     )
-    return JobSettings(video=video, grid=grid_settings(part), audio=chosen, container=container)
+    return JobSettings(
+        video=video, grid=grid_settings(part), source=source, audio=chosen, container=container
+    )
+
+
+def source_settings(stream: int | None, on_size_change: str, on_error: str) -> SourceSettings:
+    """Raises UsageError."""
+    return SourceSettings(
+        stream=stream,
+        on_size_change=_one_of("on-size-change", on_size_change, ("scale", "refuse")),
+        on_error=_one_of("on-error", on_error, ("skip", "stop")),
+    )
+
+
+def _one_of(name: str, value: str, choices: Sequence[str]) -> Any:
+    if value not in choices:
+        raise UsageError(f"--{name} {value}: choose {', '.join(choices[:-1])} or {choices[-1]}")
+    return value
 
 
 def grid_settings(part: str | None) -> GridSettings:

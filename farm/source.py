@@ -64,7 +64,8 @@ class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
     linear: bool = False  #: read from the start and count, because seeking can't be trusted
     linear_reason: str = ""
     others: tuple[StreamInfo, ...] = ()
-    warnings: tuple[str, ...] = ()
+    damage: tuple[str, ...] = ()  #: what is broken or missing in it, a sentence each
+    warnings: tuple[str, ...] = ()  #: what else is to be said
     color_range: int = 0  #: this and the next three by the code points of ITU-T H.273 as FFmpeg numbers them
     color_primaries: int = 2
     color_trc: int = 2

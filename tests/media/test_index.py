@@ -161,11 +161,11 @@ def test_repeated_times_make_the_job_linear(tmp_path: Path) -> None:
 def test_a_cut_off_file_is_said_to_be_one(tmp_path: Path) -> None:
     path = make_clip(tmp_path / "a.mkv", frames=250)
     whole = index_source(path)
-    assert whole.warnings == ()
+    assert whole.damage == whole.warnings == ()
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     cut = index_source(path)
     assert 0 < cut.frames < 250
-    assert any("probably cut off" in warning for warning in cut.warnings)
+    assert any("probably cut off" in words for words in cut.damage)
 
 
 def test_what_a_phone_says_of_its_picture_is_kept(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_mkv_takes_everything(rich: Path) -> None:
 def test_mp4_converts_the_subtitles_and_says_what_it_leaves_out(rich: Path) -> None:
     assert words(rich, "mp4")[2:] == [
         "subtitle #3 (subrip, rus): converted to mov_text (mp4 can't hold subrip)",
-        "attachment #4 (): left out (mp4 has no attachments)",
+        "attachment #4 (): left out (mp4 has no attachments, but .mkv has)",
     ]
 
 
@@ -88,7 +88,7 @@ def test_webm_encodes_the_sound(rich: Path) -> None:
     assert words(rich, "webm")[:3] == [
         "audio #1 (aac, eng): encoded to libopus (webm can't hold aac)",
         "audio #2 (aac, deu): encoded to libopus (webm can't hold aac)",
-        "subtitle #3 (subrip, rus): left out (webm can't hold subrip)",
+        "subtitle #3 (subrip, rus): left out (webm can't hold subrip, but .mkv can)",
     ]
 
 
