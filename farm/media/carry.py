@@ -82,7 +82,8 @@ class Carrier:
         """Find out how the output can hide samples. mp4 and mov do it by an edit list, from zero back; for
         Matroska FFmpeg writes a field, if the encoder or a Matroska input told it how much."""
         self._edit_list = output.format.name not in MILLISECOND_CONTAINERS
-        told = "opus" in (self.choice.target or self.choice.codec) or "matroska" in source.format.name
+        encoded = self.choice.action == "encode"
+        told = encoded or self.choice.codec == "opus" or "matroska" in source.format.name
         self._hiding = told and not self._edit_list
 
     def look_ahead(self, packets: _Packets, stream: Stream) -> None:
@@ -98,7 +99,7 @@ class Carrier:
                 start = _start(packet) + _skipped(packet, stream)
                 heard = start if heard is None else max(start, heard)
             shown = shown or not packet.is_discard
-            if shown and _middle(packet) > heard:
+            if shown and _middle(packet) > (heard if self.heard_seconds is None else self.heard_seconds):
                 break
         if heard is None:
             return
@@ -106,7 +107,8 @@ class Carrier:
             self.heard_seconds = heard
         self.first_seconds = self.heard_seconds
         if not self._hiding and not self._edit_list:
-            self.first_seconds = min(_start(p) for p in lead if _middle(p) > self.heard_seconds)
+            kept = (_start(packet) for packet in lead if _middle(packet) > self.heard_seconds)
+            self.first_seconds = min(kept, default=self.heard_seconds)
         self._source = _shown(chain(lead, packets), self.heard_seconds)
 
 
