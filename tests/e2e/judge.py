@@ -113,7 +113,7 @@ def compare(
     before = one_pass(source, stream=stream)
     hashes = "-"
     if lossless:
-        hashes = _compare_hashes(before, after, output)
+        hashes = compare_hashes(before, after, output)
     return Comparison(len(before), len(after), compare_times(before, after, tick), hashes)
 
 
@@ -142,7 +142,7 @@ def compare_times(before: list[Shown], after: list[Shown], tick: Fraction = _ZER
     return "equal" if not shift else f"equal, all {float(shift):+.3f} s"
 
 
-def _compare_hashes(before: list[Shown], after: list[Shown], output: Path) -> str:
+def compare_hashes(before: list[Shown], after: list[Shown], output: Path) -> str:
     """The output is turned back into what the source's pictures are, where it had to become another."""
     formats = {shown.pix_fmt for shown in before}
     made = {shown.pix_fmt for shown in after}
