@@ -133,7 +133,10 @@ def _is_text(head: bytes) -> bool:
 
 
 def _candidates(container: InputContainer, path: Path, stream: int | None) -> list[int]:
-    found = [video.index for video in container.streams.video if not video.disposition & _NOT_VIDEO]
+    videos = [video for video in container.streams.video if not video.disposition & _NOT_VIDEO]
+    found = [video.index for video in videos if video.codec_context is not None]
+    if videos and not found:
+        raise InputError(f"{path} has video in a format that this build can't decode, or is damaged")
     if stream is None:
         if found:
             return found

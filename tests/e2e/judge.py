@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import av
-from av.stream import Disposition
+from av.stream import Discard, Disposition
 from av.video.reformatter import Interpolation
 
 _EXACT = Interpolation.BICUBIC | Interpolation.ACCURATE_RND | Interpolation.BITEXACT
@@ -49,6 +49,9 @@ def _decode_all(path: Path, number: int, pix_fmt: str | None) -> list[Shown]:
     with av.open(f"file:{path}", metadata_errors="replace") as container:
         video = container.streams[number]
         video.thread_count = 1
+        for other in container.streams:
+            if other.index != number:
+                other.discard = Discard.all
         packets = container.demux(video)
         while True:
             try:
