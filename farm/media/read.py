@@ -355,7 +355,7 @@ class _Pass:
 
 
 def _in_order(frames: Iterator[Numbered]) -> Iterator[Numbered]:
-    """Where a keyframe was lost, decoders hand out some pictures after later ones: at a hole, wait for them."""
+    """Some decoders that lost a keyframe hand out pictures after later ones: at a hole, wait for them."""
     waiting: dict[int, av.VideoFrame] = {}
     expected: int | None = None
     for number, frame in frames:

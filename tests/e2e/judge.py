@@ -30,6 +30,7 @@ class Shown:
     size: tuple[int, int]
     pix_fmt: str
     crc: int
+    damaged: bool = False  #: says the decoder
 
 
 def one_pass(path: Path, *, stream: int | None = None, pix_fmt: str | None = None) -> list[Shown]:
@@ -68,11 +69,11 @@ def _decode_all(path: Path, number: int, pix_fmt: str | None) -> list[Shown]:
 
 
 def _shown(frame: av.VideoFrame, time_base: Fraction, pix_fmt: str | None) -> Shown:
-    name = frame.format.name
+    name, damaged = frame.format.name, frame.is_corrupt
     time = None if frame.pts is None else frame.pts * (frame.time_base or time_base)
     if pix_fmt is not None and name.replace("yuvj", "yuv") != pix_fmt.replace("yuvj", "yuv"):
         frame = frame.reformat(format=pix_fmt, interpolation=_EXACT, threads=1)
-    return Shown(time, (frame.width, frame.height), name, crc(frame))
+    return Shown(time, (frame.width, frame.height), name, crc(frame), damaged)
 
 
 def crc(frame: av.VideoFrame) -> int:

@@ -1,10 +1,7 @@
 """Broken files: cut off, bytes flipped, stretches zeroed, in every kind of container.
 
 Each is either refused in one sentence, or comes out with the pictures and times of one pass over what is
-left. Seeds that once failed: a damaged keyframe is made up for from the pictures before it, which a decoder
-that begins there doesn't have (4, 11, 77, 125); damage in what the decoder holds back to the end (53); pictures
-handed out late (45, 264); a video stream without a known codec (317).
-UNEVEN_MUTATIONS=500 tries more of them.
+left. UNEVEN_MUTATIONS=500 tries more of them.
 """
 
 from __future__ import annotations
@@ -79,11 +76,28 @@ def mutated(data: bytes, chance: random.Random) -> bytes:
     return bytes(changed)
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *(4, 11, 77, 125),  # what is broken in a keyframe is made up for from the pictures before it
+        53,  # damage in pictures that the decoder holds back to the end
+        *(45, 264),  # pictures that are handed out after later ones
+        317,  # a video stream without a codec
+    ],
+)
+def test_what_once_came_out_wrong(originals: dict[str, bytes], tmp_path: Path, seed: int) -> None:
+    assert_refused_or_right(originals, tmp_path, seed)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_broken_file_is_refused_or_comes_out_as_one_pass_gives_it(
     originals: dict[str, bytes], tmp_path: Path, seed: int
 ) -> None:
+    assert_refused_or_right(originals, tmp_path, seed)
+
+
+def assert_refused_or_right(originals: dict[str, bytes], tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     name = sorted(SOURCES)[seed % len(SOURCES)]
     path = tmp_path / name
@@ -102,7 +116,13 @@ def test_a_broken_file_is_refused_or_comes_out_as_one_pass_gives_it(
     if name.replace("yuvj", "yuv") != after[0].pix_fmt:
         after = judge.one_pass(output, pix_fmt=name)
     size = before[0].size
-    same = [a.crc == b.crc for a, b in zip(before, after, strict=True) if a.size == size]
+    # What ProRes leaves undecoded of a damaged picture is whatever the memory held: nobody can give it again.
+    unknown = index.codec == "prores"
+    same = [
+        a.crc == b.crc or (unknown and a.damaged)
+        for a, b in zip(before, after, strict=True)
+        if a.size == size
+    ]
     assert all(same), f"picture {same.index(False)} differs"
     assert judge.compare_times(before, after, MS).startswith(("equal", "none usable")), name
 
