@@ -47,6 +47,8 @@ _PROGRESS_PACKETS = 256
 #: A finer clock than this is made coarser where that loses nothing: durations in mp4 have 32 bits.
 _FINE_TICKS_PER_SECOND = 1_000_000
 _TIMESCALE_MIN, _TIMESCALE_MAX = 10_000, (1 << 31) - 1
+#: By so much is a container's word for its length off that was rounded to a millisecond.
+_ROUNDING_SECONDS = Fraction(1, 1000)
 #: Codecs whose own header tells the shape of the pixels.
 _SHAPED_CODECS = frozenset({"h264", "hevc", "mpeg4", "mpeg2video", "ffv1"})
 _Timed: TypeAlias = "tuple[float, av.Packet[Stream]]"
@@ -147,6 +149,8 @@ def _last_duration(index: SourceIndex, stream: Stream) -> int:
     gaps = [after - before for before, after in zip(index.pts[:-1], index.pts[1:], strict=True)]
     if stream.duration:
         rest = (stream.start_time or 0) + stream.duration - index.pts[-1]
+        if gaps and abs(rest - gaps[-1]) * Fraction(*index.time_base) < _ROUNDING_SECONDS:
+            return gaps[-1]
         if 0 < rest <= 2 * max(gaps, default=rest):
             return rest
     if gaps:
