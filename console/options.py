@@ -26,6 +26,7 @@ from farm.fleet import WorkerProfile, uniform_fleet
 from farm.halt import parse_halt
 from farm.plan import JobRequest
 from farm.policies.registry import from_anywhere, parse_policy, parse_tail
+from farm.rates import parse_rate
 from farm.scenario.faults import parse_fault
 from farm.scenario.fleets import load_fleet
 from farm.scenario.scenario import Scenario, read_scenario
@@ -58,6 +59,12 @@ Audio = Annotated[
 VideoStream = Annotated[
     int | None,
     typer.Option("--video-stream", min=0, metavar="N", help="Render the video in stream N of the input."),
+]
+Fps = Annotated[
+    str | None,
+    typer.Option(
+        "--fps", metavar="RATE", help="A constant rate: 30, 23.976, 30000/1001; default: every frame's time."
+    ),
 ]
 OnSizeChange = Annotated[
     str,
@@ -273,10 +280,13 @@ def job_settings(
     )
 
 
-def source_settings(stream: int | None, on_size_change: str, on_error: str) -> SourceSettings:
+def source_settings(
+    stream: int | None, fps: str | None, on_size_change: str, on_error: str
+) -> SourceSettings:
     """Raises UsageError."""
     return SourceSettings(
         stream=stream,
+        fps=None if fps is None else parse_rate(fps),
         on_size_change=_one_of("on-size-change", on_size_change, ("scale", "refuse")),
         on_error=_one_of("on-error", on_error, ("skip", "stop")),
     )

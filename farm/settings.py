@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from farm.source import Rational
+
 #: Output containers by file extension, with the muxer's name.
 CONTAINERS = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska", ".webm": "webm"}
 
@@ -35,6 +37,7 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True):
     can be resumed without it."""
 
     stream: int | None = None  #: index of the video stream in the container; None: the first that has frames
+    fps: Rational | None = None  #: a constant rate, frames per second; None: every frame at its own time
     on_size_change: Literal["scale", "refuse"] = "scale"  #: a picture of another size than the first
     on_error: Literal["skip", "stop"] = "skip"  #: pictures that are damaged or can't be decoded
 

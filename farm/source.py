@@ -46,6 +46,14 @@ class MasteringDisplay(msgspec.Struct, frozen=True, kw_only=True):
     luminance_max: Rational
 
 
+class ConstantRate(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a job whose frames are not the source's own: which of those each of them shows."""
+
+    pts: tuple[int, ...]  #: of the source's frames, in display order
+    time_base: Rational  #: the source's
+    picks: tuple[int, ...]  #: for each frame of the job the number of the source's frame
+
+
 class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     fingerprint: str
@@ -75,6 +83,8 @@ class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
     display_matrix: tuple[
         int, ...
     ] = ()  #: nine numbers, 16.16 fixed point (last column 2.30); empty: upright
+
+    constant: ConstantRate | None = None  #: pts and time_base above are those of a constant rate
 
     @property
     def frames(self) -> int:

@@ -147,7 +147,7 @@ def _last_duration(index: SourceIndex, stream: Stream) -> int:
     """Of the last frame, in ticks: until the stream's end if the container's word for that is plausible, else
     as long as the frame before."""
     gaps = [after - before for before, after in zip(index.pts[:-1], index.pts[1:], strict=True)]
-    if stream.duration:
+    if stream.duration and index.constant is None:
         rest = (stream.start_time or 0) + stream.duration - index.pts[-1]
         if gaps and abs(rest - gaps[-1]) * Fraction(*index.time_base) < _ROUNDING_SECONDS:
             return gaps[-1]

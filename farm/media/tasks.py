@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
 from farm.clock import MonotonicClock
 from farm.facts import Probed, StitchFacts, VerifyFacts
 from farm.media.clip import make_clip
+from farm.media.constant import make_constant
 from farm.media.encode import build_identity, check_encoder
 from farm.media.index import index_source
 from farm.media.render import measure_speed
@@ -25,6 +27,8 @@ def probe_job(path: Path, settings: JobSettings) -> Probed:
     source = settings.source
     index = index_source(path, stream=source.stream)
     refuse_unwanted(index, source)
+    if source.fps is not None:
+        index = make_constant(index, Fraction(*source.fps))
     warnings = check_encoder(index, settings.video, settings.container)
     plan = plan_streams(path, index, settings.container, settings.audio)
     return Probed(
