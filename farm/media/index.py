@@ -290,6 +290,10 @@ def _assemble(
     others: tuple[StreamInfo, ...],
 ) -> SourceIndex:
     warnings = []
+    if video.metadata.get("alpha_mode") == "1" and not _has_alpha(trial.first):
+        warnings.append(
+            "its transparency is a stream of its own, which this build doesn't decode: it is lost"
+        )
     if trial.first.interlaced_frame:
         warnings.append("it is interlaced; the output has the same lines but is not marked as interlaced")
     if reason:
@@ -368,6 +372,10 @@ def _promised_seconds(container: InputContainer, video: VideoStream) -> float | 
     if len(container.streams) == 1 and container.duration is not None:
         return container.duration / av.time_base
     return None
+
+
+def _has_alpha(frame: av.VideoFrame) -> bool:
+    return any(part.is_alpha for part in frame.format.components)
 
 
 def _known(*code_points: int) -> int:

@@ -179,6 +179,11 @@ def test_what_a_phone_says_of_its_picture_is_kept(tmp_path: Path) -> None:
     assert load_index(tmp_path / "index") == hdr
 
 
+def test_transparency_that_is_not_decoded_is_said() -> None:
+    assert any("transparency" in words for words in index_source(corpus("S17")).warnings)
+    assert not any("transparency" in words for words in index_source(corpus("S27")).warnings)
+
+
 def test_times_are_made_usable() -> None:
     rate = Fraction(1, 40)
     assert usable_times([0, 40, 90], rate) == ((0, 40, 90), "")
