@@ -61,7 +61,7 @@ def render(source: Path, output: Path, *options: str) -> Run:
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
-        timeout=900,
+        timeout=3600,
     )
     seconds = time.monotonic() - begun
     events = [json.loads(line).get("event", {}) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -176,16 +176,16 @@ def main() -> int:
         rows = [row for row in csv.DictReader(file, delimiter="\t") if not row["file"].startswith("Seq")]
     if chosen:
         rows = [row for row in rows if row["file"][:3] in chosen]
-    table = []
-    for row in rows:
+    table: list[list[str]] = []
+    for row in sorted(rows, key=lambda row: row["file"][:3] in LONG):
         with tempfile.TemporaryDirectory(prefix="uneven-corpus-") as scratch:
             folder = Path(scratch)
             (folder / "mkv").mkdir()
             (folder / "mp4").mkdir()
             table.append(check(row, folder))
         print(" | ".join(table[-1]), flush=True)
-    if not chosen:
-        DOCUMENT.write_text(document(table))
+        if not chosen:
+            DOCUMENT.write_text(document(sorted(table)))
     return any(line[8] != "yes" for line in table)
 
 

@@ -25,8 +25,15 @@ from av.audio.stream import AudioStream
 from av.container import InputContainer, OutputContainer
 from av.stream import AttachmentStream, Discard, Disposition, Stream
 
+from farm.errors import InputError
 from farm.media.sound import add_sound, encode_sound
-from farm.media.streams import MILLISECOND_CONTAINERS, StreamChoice, StreamPlan, open_source
+from farm.media.streams import (
+    CLOCK_SLIPS_SECONDS,
+    MILLISECOND_CONTAINERS,
+    StreamChoice,
+    StreamPlan,
+    open_source,
+)
 
 #: What is heard sooner than this counts as heard from zero on (shifts are rounded up to a tick).
 _EARLY_SECONDS = Fraction(1, 1000)
@@ -235,12 +242,19 @@ def _from(packets: _Packets, heard: Fraction) -> _Packets:
 def _moved(packets: _Packets, shift: Fraction, target: Stream) -> _Packets:
     """In the output's stream, later by ``shift``; what comes too early for a muxer is pushed back."""
     ticks: int | None = None
-    last = -(1 << 63)
+    last: int | None = None
     for packet in packets:
         assert packet.pts is not None and packet.dts is not None
         if ticks is None:
             ticks = round(shift / packet.time_base)
-        packet.dts = max(packet.dts + ticks, last + 1)
+        packet.dts += ticks
+        if last is not None and (last - packet.dts) * packet.time_base > CLOCK_SLIPS_SECONDS:
+            raise InputError(
+                f"the clock of stream {packet.stream_index} of the input starts anew after "
+                f"{float((last - ticks) * packet.time_base):.1f} s, so that it can't be kept in step; "
+                "--audio none leaves sound out"
+            )
+        packet.dts = packet.dts if last is None else max(packet.dts, last + 1)
         packet.pts = max(packet.pts + ticks, packet.dts)
         packet.stream = target
         last = packet.dts

@@ -55,6 +55,9 @@ _SUBTITLES_CONVERTED = {
 }
 #: Kinds of streams that a viewer would miss, and the reason of those that nobody will.
 _MISSED = frozenset({"audio", "subtitle", "cover", "attachment"})
+_IN_STEP = frozenset({"audio", "subtitle"})
+#: Clocks that run backwards by less are careless, those that do by more start anew.
+CLOCK_SLIPS_SECONDS = Fraction(1)
 _NOT_ASKED = "no audio was asked for"
 _COVER_COPIED = {"mp4": frozenset({"mjpeg", "png", "bmp"})}
 _COVER_TYPES = {"mjpeg": ("cover.jpg", "image/jpeg"), "png": ("cover.png", "image/png")}
@@ -105,15 +108,35 @@ class StreamPlan(msgspec.Struct, frozen=True, kw_only=True):
 def plan_streams(path: Path, index: SourceIndex, container: str, audio: Audio = "auto") -> StreamPlan:
     """Decide on every stream of ``path`` but ``index.stream``; ``container`` is the muxer's name.
 
-    Raises InputError if the file can't be opened, UsageError if the container can't hold the video's times or
-    the sound as it was asked for.
+    Raises InputError if the file can't be opened or its clock starts anew, UsageError if the container can't
+    hold the video's times or the sound as it was asked for.
     """
     check_timing(index, container)
     with open_source(path) as source:
         choices = tuple(
             _choose(stream, container, audio) for stream in source.streams if stream.index != index.stream
         )
-    return StreamPlan(container=container, choices=choices)
+    plan = StreamPlan(container=container, choices=choices)
+    if any(choice.kind in _IN_STEP for choice in plan.carried):
+        check_clock(index)
+    return plan
+
+
+def check_clock(index: SourceIndex) -> None:
+    """Raises InputError if the times of the video start anew somewhere: pictures can be spaced evenly then,
+    but nothing tells where the sound belongs."""
+    latest: int | None = None
+    for packet in index.packets:
+        if packet.dts is None:
+            continue
+        if latest is not None and (latest - packet.dts) * Fraction(*index.time_base) > CLOCK_SLIPS_SECONDS:
+            at = float(latest * Fraction(*index.time_base))
+            raise InputError(
+                f"the clock of {index.path} starts anew after {at:.1f} s, as in recordings strung together, "
+                "so that its sound can't be kept in step: join them with a tool that mends times, or render "
+                "the pictures alone with --audio none"
+            )
+        latest = packet.dts if latest is None else max(latest, packet.dts)
 
 
 def check_timing(index: SourceIndex, container: str) -> None:
