@@ -84,6 +84,7 @@ class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
         int, ...
     ] = ()  #: nine numbers, 16.16 fixed point (last column 2.30); empty: upright
 
+    turn: str = ""  #: a filter that makes its pictures upright, which they are in what is said above
     constant: ConstantRate | None = None  #: pts and time_base above are those of a constant rate
 
     @property

@@ -16,6 +16,7 @@ from farm.media.index import index_source
 from farm.media.render import measure_speed
 from farm.media.stitch import stitch
 from farm.media.streams import plan_streams
+from farm.media.turn import turn_index
 from farm.media.unwanted import refuse_unwanted
 from farm.media.verify import verify
 from farm.settings import JobSettings
@@ -27,6 +28,8 @@ def probe_job(path: Path, settings: JobSettings) -> Probed:
     source = settings.source
     index = index_source(path, stream=source.stream)
     refuse_unwanted(index, source)
+    if source.rotate == "apply":
+        index = turn_index(index)
     if source.fps is not None:
         index = make_constant(index, Fraction(*source.fps))
     warnings = check_encoder(index, settings.video, settings.container)
