@@ -138,6 +138,11 @@ def render(
     option: opt.EncoderOption = None,
     threads: opt.Threads = 1,
     audio: opt.Audio = "auto",
+    video_stream: opt.VideoStream = None,
+    fps: opt.Fps = None,
+    rotate: opt.Rotate = "keep",
+    on_size_change: opt.OnSizeChange = "scale",
+    on_error: opt.OnError = "skip",
     part: opt.Part = None,
     workers: opt.Workers = None,
     fleet: opt.Fleet = None,
@@ -189,7 +194,10 @@ def render(
     source = opt.one_input(source, input_option)
     if output is None:
         raise UsageError("say where the result goes: -o OUTPUT")
-    settings = opt.job_settings(output, encoder, crf, preset, pix_fmt, option or [], threads, audio, part)
+    taken = opt.source_settings(video_stream, fps, rotate, on_size_change, on_error)
+    settings = opt.job_settings(
+        output, encoder, crf, preset, pix_fmt, option or [], threads, audio, part, taken
+    )
     options = opt.relay_options(
         schedule,
         tail,

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Collection, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, get_args
 
 import msgspec
 import typer
@@ -30,10 +30,12 @@ from farm.halt import parse_halt
 from farm.moments import Kind, parse_kinds
 from farm.plan import JobRequest
 from farm.policies.registry import from_anywhere, parse_policy, parse_tail
+from farm.rates import parse_rate
 from farm.scenario.faults import parse_fault
 from farm.scenario.fleets import load_fleet
 from farm.scenario.scenario import Scenario, read_scenario
-from farm.settings import CONTAINERS, GridSettings, JobSettings, VideoSettings
+from farm.settings import CONTAINERS, GridSettings, JobSettings, SourceSettings, VideoSettings
+from farm.settings import Audio as AudioChoice
 
 DEFAULT_SCHEDULE = "fair"
 DEFAULT_TAIL = "split"
@@ -52,7 +54,32 @@ Threads = Annotated[
     typer.Option("--threads", min=1, max=64, help="Threads of each encoder; another number, other bytes."),
 ]
 Audio = Annotated[
-    str, typer.Option("--audio", help="auto: copied where the container allows, else encoded once; none.")
+    str,
+    typer.Option(
+        "--audio",
+        help="auto: copied where the container allows, else encoded once; copy, aac, opus, flac or none.",
+    ),
+]
+VideoStream = Annotated[
+    int | None,
+    typer.Option("--video-stream", min=0, metavar="N", help="Render the video in stream N of the input."),
+]
+Fps = Annotated[
+    str | None,
+    typer.Option(
+        "--fps", metavar="RATE", help="A constant rate: 30, 23.976, 30000/1001; default: every frame's time."
+    ),
+]
+Rotate = Annotated[
+    str, typer.Option("--rotate", help="A rotated picture: keep it so marked, or apply the rotation to it.")
+]
+OnSizeChange = Annotated[
+    str,
+    typer.Option("--on-size-change", help="Pictures of another size than the first: scale or refuse."),
+]
+OnError = Annotated[
+    str,
+    typer.Option("--on-error", help="Damage in the input: skip (said, exit code 0) or stop (exit code 3)."),
 ]
 Part = Annotated[
     str | None,
@@ -200,8 +227,8 @@ _FFMPEG = {
     "-preset": "--preset NAME",
     "-pix_fmt": "--pix-fmt FORMAT",
     "-threads": "--threads NUMBER",
-    "-c:a": "--audio auto|none",
-    "-acodec": "--audio auto|none",
+    "-c:a": "--audio copy|aac|opus|flac",
+    "-acodec": "--audio copy|aac|opus|flac",
     "-an": "--audio none",
     "-vf": "not there yet: filters come with a later version",
     "-filter:v": "not there yet: filters come with a later version",
@@ -260,15 +287,14 @@ def job_settings(
     threads: int,
     audio: str,
     part: str | None,
+    source: SourceSettings,
 ) -> JobSettings:
     container = CONTAINERS.get(output.suffix.lower())
     if container is None:
         raise UsageError(
             f"{output.name}: the container follows from the extension; use {', '.join(sorted(CONTAINERS))}"
         )
-    if audio not in ("auto", "none"):
-        raise UsageError(f"--audio {audio}: choose auto or none")
-    chosen: Literal["auto", "none"] = "none" if audio == "none" else "auto"
+    chosen = _one_of("audio", audio, get_args(AudioChoice))
     pairs: dict[str, str] = {}
     for option in options:
         key, equals, value = option.partition("=")
@@ -283,7 +309,28 @@ def job_settings(
         options=dict(sorted(pairs.items())),
         threads=threads,
     )
-    return JobSettings(video=video, grid=grid_settings(part), audio=chosen, container=container)
+    return JobSettings(
+        video=video, grid=grid_settings(part), source=source, audio=chosen, container=container
+    )
+
+
+def source_settings(
+    stream: int | None, fps: str | None, rotate: str, on_size_change: str, on_error: str
+) -> SourceSettings:
+    """Raises UsageError."""
+    return SourceSettings(
+        stream=stream,
+        fps=None if fps is None else parse_rate(fps),
+        rotate=_one_of("rotate", rotate, ("keep", "apply")),
+        on_size_change=_one_of("on-size-change", on_size_change, ("scale", "refuse")),
+        on_error=_one_of("on-error", on_error, ("skip", "stop")),
+    )
+
+
+def _one_of(name: str, value: str, choices: Sequence[str]) -> Any:
+    if value not in choices:
+        raise UsageError(f"--{name} {value}: choose {', '.join(choices[:-1])} or {choices[-1]}")
+    return value
 
 
 def grid_settings(part: str | None) -> GridSettings:

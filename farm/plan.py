@@ -285,12 +285,12 @@ def _check_same(plan: Plan, opened: ev.AnyEvent | None) -> None:
 
 
 def _differences(before: JobSettings, now: JobSettings) -> list[str]:
-    pairs = [(before.video, now.video), (before.grid, now.grid), (before, now)]
+    pairs = [(before.video, now.video), (before.grid, now.grid), (before.source, now.source), (before, now)]
     return [
         f"{name} {_shown(getattr(old, name))} there, {_shown(getattr(new, name))} here"
         for old, new in pairs
         for name in old.__struct_fields__
-        if name not in ("video", "grid") and getattr(old, name) != getattr(new, name)
+        if name not in ("video", "grid", "source", "on_error") and getattr(old, name) != getattr(new, name)
     ]
 
 

@@ -46,6 +46,14 @@ class MasteringDisplay(msgspec.Struct, frozen=True, kw_only=True):
     luminance_max: Rational
 
 
+class ConstantRate(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a job whose frames are not the source's own: which of those each of them shows."""
+
+    pts: tuple[int, ...]  #: of the source's frames, in display order
+    time_base: Rational  #: the source's
+    picks: tuple[int, ...]  #: for each frame of the job the number of the source's frame
+
+
 class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     fingerprint: str
@@ -64,7 +72,8 @@ class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
     linear: bool = False  #: read from the start and count, because seeking can't be trusted
     linear_reason: str = ""
     others: tuple[StreamInfo, ...] = ()
-    warnings: tuple[str, ...] = ()
+    damage: tuple[str, ...] = ()  #: what is broken or missing in it, a sentence each
+    warnings: tuple[str, ...] = ()  #: what else is to be said
     color_range: int = 0  #: this and the next three by the code points of ITU-T H.273 as FFmpeg numbers them
     color_primaries: int = 2
     color_trc: int = 2
@@ -74,6 +83,9 @@ class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
     display_matrix: tuple[
         int, ...
     ] = ()  #: nine numbers, 16.16 fixed point (last column 2.30); empty: upright
+
+    turn: str = ""  #: a filter that makes its pictures upright, which they are in what is said above
+    constant: ConstantRate | None = None  #: pts and time_base above are those of a constant rate
 
     @property
     def frames(self) -> int:

@@ -19,8 +19,10 @@ from av.stream import Stream
 from av.video.frame import PictureType
 
 from farm.clock import Clock
+from farm.media.constant import open_reader
 from farm.media.encode import choose_picture, conform, open_encoder
-from farm.media.read import FrameReader, ReadAgain, ReadError, frame_crc
+from farm.media.read import ReadAgain, ReadError, frame_crc
+from farm.media.turn import Turner, source_size
 from farm.parts import PartFacts, PartHeader, PartPacket, PartWriter
 from farm.settings import JobSettings
 from farm.source import SourceIndex
@@ -63,8 +65,9 @@ class PartRenderer:
         self._settings = settings
         self._settings_hash = settings_hash
         self._picture = choose_picture(index, settings.video)
+        self._turn = Turner(index)
         self._progress: Progress | None = None
-        self._reader = FrameReader(index, linear=linear, decoded=self._decoded)
+        self._reader = open_reader(index, linear=linear, decoded=self._decoded)
 
     def render(self, part: int, start: int, stop: int, path: Path, progress: Progress) -> PartFacts:
         """Write part ``part``, the frames ``[start, stop)``, to ``path``, which must not exist.
@@ -108,9 +111,12 @@ class PartRenderer:
             time_base=self._index.time_base,
             extradata=encoder.extradata or b"",
         )
+        size = source_size(self._index)
         first_crc: int | None = None
         planned: set[int] = set()
         made: list[int] = []
+        damaged: list[int] = []
+        resized: list[int] = []
         with PartWriter(path, header) as writer:
 
             def write(packets: list[PartPacket]) -> None:
@@ -122,8 +128,11 @@ class PartRenderer:
                 progress.before_frame(number)
                 if number == start:
                     first_crc = frame_crc(frame)
-                planned.add(self._index.pts[number])
-                write(_encode(encoder, conform(frame, self._picture)))
+                pts = self._index.pts[number]
+                planned.add(pts)
+                damaged += [pts] if frame.is_corrupt else []
+                resized += [pts] if (frame.width, frame.height) != size else []
+                write(_encode(encoder, conform(self._turn(frame), self._picture)))
             if planned:  # encoders may fail when flushed without a frame
                 write(_encode(encoder, None))
             _check(part, encoder.codec.name, planned, made)
@@ -133,6 +142,8 @@ class PartRenderer:
                 first_frame_crc=first_crc,
                 next_frame_crc=None if following is None else frame_crc(following),
                 lost_frames=len(self._reader.lost),
+                damaged_pts=tuple(damaged),
+                resized_pts=tuple(resized),
             )
 
     def _decoded(self) -> None:
@@ -150,7 +161,8 @@ def measure_speed(
     """
     length = _part_frames(index, settings)
     picture = choose_picture(index, settings.video)
-    reader = FrameReader(index, linear=True)
+    turn = Turner(index)
+    reader = open_reader(index, linear=True)
     begun = clock.now()
     frames = start = 0
     try:
@@ -158,7 +170,7 @@ def measure_speed(
             encoder = open_encoder(index, settings.video)
             stop = min(start + length, index.frames)
             for _, frame in reader.read(start, stop):
-                _encode(encoder, conform(frame, picture))
+                _encode(encoder, conform(turn(frame), picture))
                 frames += 1
                 if clock.now() - begun >= seconds:
                     break

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
 from farm.clock import MonotonicClock
 from farm.facts import Probed, StitchFacts, VerifyFacts
 from farm.media.clip import make_clip
+from farm.media.constant import make_constant
 from farm.media.encode import build_identity, check_encoder
 from farm.media.index import index_source
 from farm.media.render import measure_speed
 from farm.media.stitch import stitch
 from farm.media.streams import plan_streams
+from farm.media.turn import turn_index
+from farm.media.unwanted import refuse_unwanted
 from farm.media.verify import verify
 from farm.settings import JobSettings
 from farm.source import load_index
@@ -21,14 +25,20 @@ from farm.source import load_index
 
 def probe_job(path: Path, settings: JobSettings) -> Probed:
     """Index the input and check that the encoder and the container take it. Raises UnevenError."""
-    index = index_source(path)
+    source = settings.source
+    index = index_source(path, stream=source.stream)
+    refuse_unwanted(index, source)
+    if source.rotate == "apply":
+        index = turn_index(index)
+    if source.fps is not None:
+        index = make_constant(index, Fraction(*source.fps))
     warnings = check_encoder(index, settings.video, settings.container)
     plan = plan_streams(path, index, settings.container, settings.audio)
     return Probed(
         index=index,
         build=build_identity(),
-        streams=tuple(choice.words for choice in plan.choices),
-        warnings=(*index.warnings, *warnings),
+        streams=tuple(choice.words for choice in plan.choices if choice not in plan.lost),
+        warnings=(*index.damage, *index.warnings, *warnings, *(choice.words for choice in plan.lost)),
     )
 
 
