@@ -44,6 +44,8 @@ _OLD = b"what was there before"
 #: Who gets SIGKILL at a random time.
 Victims = Literal["console", "worker", "both"]
 
+#: Folders of a user that are there after any run.
+_KEPT = ("tmp", "state", "state/runs")
 #: Exit codes of a command that says that there is nothing left to do.
 _DONE, _EXISTS = 0, 4
 
@@ -184,7 +186,7 @@ class Ground:
         for path in sorted(self.root.rglob("*")):
             name = path.relative_to(self.root)
             recorded = str(name).startswith("state/runs/") and name.name[0] != "."
-            expected = path == self.output or str(name) in ("tmp", "state", "state/runs") or recorded
+            expected = path == self.output or recorded or str(name) in (*_KEPT, *_sockets_kept())
             if not expected:
                 found.append(str(name))
         return found
@@ -223,6 +225,12 @@ def listen(process: subprocess.Popen[bytes], heard: Callable[[Record], None] | N
 def _end_group(pid: int) -> None:
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
+
+
+def _sockets_kept() -> tuple[str, str]:
+    """The folder of the user's sockets, which is as lasting as its lock; the sockets in it are not."""
+    folder = f"tmp/uneven_{os.getuid()}"
+    return folder, f"{folder}/lock"
 
 
 class Judge:
