@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from farm.attach.server import About, AttachServer
 from farm.commands import AnyCommand
 from farm.events import Gauges, Record
 from farm.journal import Journal, JournalWriter
+from farm.scratch import Scratch
 
 LIMIT_SECONDS = 30.0
 
@@ -48,7 +48,8 @@ class Telling:
     """Tells records as the farm does: durable first. Close it at the end."""
 
     def __init__(self, folder: Path, *, patience_seconds: float = 20.0, ring_records: int = 100) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="att")) / "run" / "r.sock"  # pytest's own are too long
+        self._scratch = Scratch()  # the names of pytest's own folders are too long
+        self.path = self._scratch.path / "run" / "r.sock"
         self.commands: list[AnyCommand] = []
         self.refusal: str | None = None
         self.time = 5.0
@@ -88,6 +89,7 @@ class Telling:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(LIMIT_SECONDS)
         self._loop.close()
+        self._scratch.remove()
 
     # --- clients -----------------------------------------------------------------------------------------
 
