@@ -17,7 +17,6 @@ from farm.journal import RunCatalogue, read_recording
 from farm.scenario.scenario import read_scenario
 from tests.console.test_demo import assert_captions, assert_tour
 
-
 #: On a quiet machine it takes 56 s from the first to the last event; this one may be busy.
 BUSY_SECONDS_MAX = 150.0
 
