@@ -229,6 +229,8 @@ def child(args: argparse.Namespace) -> None:
         player.open_end = True
         app = Measured(player, refresh_hz=args.hz)
     began = time.monotonic()
+    if compare:
+        app.contest.restart()  # its clock began before this one
     app.run()
 
 

@@ -110,7 +110,7 @@ async def test_a_cut_list_of_events_says_what_is_kept() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("screen", ["live", "compare"])
 def test_five_thousand_events_a_second_cost_little(screen: str) -> None:
-    """Loosely, by CPU time in a real pseudo-terminal: the figure of merit is 10 % of a core on a quiet machine
+    """Loosely, by CPU time in a real pseudo-terminal: 10 % of a core is wanted on a quiet machine
     (benchmarks/console_load.py), and a busy one makes the same work dearer, which ``spin`` tells."""
     each = 5000 if screen == "live" else 2500  # two runs are compared
     argv = ["--seconds", "8", "--no-lag", "--screen", screen, "--events", str(each)]
