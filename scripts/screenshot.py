@@ -1,9 +1,10 @@
-"""Draws the picture of the console that README and docs show: docs/console.svg, 120x40, from a canned story.
+"""Draws the pictures of the console that README and docs show, 120x40: docs/console.svg from a canned story,
+docs/compare.svg from three policies on one fleet.
 
-    python scripts/screenshot.py [FILE.svg]
+    python scripts/screenshot.py [FOLDER]
 
-The story is simulated and the moment is fixed, so the same code draws the same picture. Six uneven workers
-are on one film: one stood still and lost its claim, whose part waits to be claimed again, and one died.
+Both are simulated and the moments are fixed, so the same code draws the same pictures. In the story six uneven
+workers are on one film: one stood still and lost its claim, whose part waits to be claimed again, and one died.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ sys.path.insert(0, str(ROOT))
 
 SIZE = (120, 40)
 MOMENT_SECONDS = 66.4
+POLICIES = ("fair+split", "guided,12+duplicate-oldest", "fixed,48+none")
 BYTES_MAX = 300_000
 
 
@@ -41,22 +43,40 @@ async def draw() -> str:
         return app.export_screenshot(title="uneven render nightfall.mkv", simplify=True)
 
 
+async def draw_compare() -> str:
+    """The Compare screen when all is over, as SVG text."""
+    from console.compare_app import CompareApp
+    from tests.console.contests import contest_of, heats, play_to
+
+    contest, clock = contest_of(heats(POLICIES, ("A",)))
+    play_to(contest, clock, 1e6)
+    app = CompareApp(contest, refresh_hz=1e-6)
+    async with app.run_test(size=SIZE) as pilot:
+        for _ in range(3):
+            await pilot.pause()
+            app.tick()
+        await pilot.press("j")
+        await pilot.pause()
+        return app.export_screenshot(title="uneven compare --ui tui", simplify=True)
+
+
 def steady(svg: str) -> str:
     """Rich names its classes after a checksum of the content; a plain name keeps differences small."""
     return re.sub(r"terminal-\d+", "console", svg)
 
 
 def main(arguments: list[str]) -> None:
-    target = Path(arguments[0]) if arguments else ROOT / "docs" / "console.svg"
+    folder = Path(arguments[0]) if arguments else ROOT / "docs"
     os.environ.update(TERM="xterm-256color", COLORTERM="truecolor")
     os.environ.pop("NO_COLOR", None)
-    svg = steady(asyncio.run(draw()))
-    size = len(svg.encode())
-    if size > BYTES_MAX:
-        raise SystemExit(f"the picture has {size} bytes; at most {BYTES_MAX} are wanted in the repository")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(svg, encoding="utf-8")
-    print(f"{target}: {size} bytes")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, picture in (("console", draw), ("compare", draw_compare)):
+        svg = steady(asyncio.run(picture()))
+        target, size = folder / f"{name}.svg", len(svg.encode())
+        if size > BYTES_MAX:
+            raise SystemExit(f"{target} has {size} bytes; at most {BYTES_MAX} are wanted in the repository")
+        target.write_text(svg, encoding="utf-8")
+        print(f"{target}: {size} bytes")
 
 
 if __name__ == "__main__":
