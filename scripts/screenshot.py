@@ -3,8 +3,9 @@ docs/compare.svg from three policies on one fleet.
 
     python scripts/screenshot.py [FOLDER]
 
-Both are simulated and the moments are fixed, so the same code draws the same pictures. In the story six uneven
-workers are on one film: one stood still and lost its claim, whose part waits to be claimed again, and one died.
+Both are simulated and the moments are fixed, so the same code draws the same pictures. In the story six
+uneven workers are on one film: one stood still and lost its claim, whose part waits to be claimed again, and
+one died.
 """
 
 from __future__ import annotations
