@@ -13,9 +13,10 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from typing import Any, Final
+
+import msgspec
 
 from farm import events as ev
 
@@ -52,8 +53,7 @@ class Trait(IntFlag):
 TROUBLE: Final = Trait.LAPSED | Trait.DUPLICATED | Trait.SET_ASIDE | Trait.REFUSED
 
 
-@dataclass(slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, gc=False):
     """One claim on a chunk, live while ``until_seconds`` is None."""
 
     token: str
@@ -76,24 +76,30 @@ class Attempt:
     refusals: int = 0
 
 
-@dataclass(slots=True)
-class ChunkStory:
-    """All that is known of one chunk."""
+class ChunkStory(msgspec.Struct, gc=False):
+    """All that is known of one chunk. Thousands are kept, hence no more containers than need be, and nothing
+    for the garbage collector to follow: there are no cycles."""
 
     number: int
-    attempts: dict[str, Attempt] = field(default_factory=dict)  #: by token, in the order of grants
+    attempts: dict[str, Attempt] = {}  #: by token, in the order of grants
     live: int = 0  #: claims
-    events: deque[tuple[float, ev.AnyEvent]] = field(default_factory=lambda: deque(maxlen=STORY_MAX))
-    events_total: int = 0
-    given_back: list[tuple[int, int]] = field(default_factory=list)  #: frames that were open again
+    records: list[ev.Record] = []  #: the newest, of what happened to it
+    told: int = 0  #: records ever
+    given_back: tuple[tuple[int, int], ...] = ()  #: frames that were open again
 
-    def tell(self, at: float, event: ev.AnyEvent) -> None:
-        self.events.append((at, event))
-        self.events_total += 1
+    def tell(self, record: ev.Record) -> None:
+        self.records.append(record)
+        self.told += 1
+        if len(self.records) > STORY_MAX:
+            del self.records[0]
 
     def holders(self) -> list[str]:
         """Workers with a live claim."""
         return [attempt.worker for attempt in self.attempts.values() if attempt.until_seconds is None]
+
+    def digest(self) -> tuple[object, ...]:
+        told = [(record.at, record.event) for record in self.records]
+        return repr(self.attempts), self.live, repr(told), self.told, self.given_back
 
 
 class ChunkBook:
@@ -150,16 +156,16 @@ class ChunkBook:
     def has(self, number: int, trait: Trait) -> bool:
         return bool(self.traits[number] & trait)
 
-    def followers(self, number: int) -> list[int]:
-        """The chunks that got what this one gave back."""
+    def followers(self, number: int, since: int = 0) -> list[int]:
+        """The chunks, from number ``since`` on, that got what this one gave back."""
         story = self._stories.get(number)
-        ranges = story.given_back if story else []
+        ranges = story.given_back if story else ()
         if not ranges:
             return []
         low, high = min(start for start, _ in ranges), max(stop for _, stop in ranges)
         return [
             other
-            for other in range(number + 1, len(self))
+            for other in range(max(number + 1, since), len(self))
             if self.start[other] < high and low < self.stop[other]
             if any(self.start[other] < stop and start < self.stop[other] for start, stop in ranges)
         ]
@@ -180,24 +186,25 @@ class ChunkBook:
             bytes(self.state),
             bytes(self.traits),
             *(column.tobytes() for column in (*columns, self.attempts, self.worker)),
-            repr(self._stories),
+            {number: story.digest() for number, story in self._stories.items()},
             {trait.name: numbers.tolist() for trait, numbers in self.having.items()},
         )
 
     # --- folding -----------------------------------------------------------------------------------------
 
-    def _claim_granted(self, at: float, event: ev.ClaimGranted) -> None:
+    def _claim_granted(self, record: ev.Record, event: ev.ClaimGranted) -> None:
         number = chunk_of(event.token)
-        if not 0 <= number < CHUNKS_MAX or event.stop <= event.start:
+        known = event.token in self._live
+        if known or not 0 <= number < CHUNKS_MAX or event.stop <= event.start:
             return
         story = self._stories.get(number)
         if story is None:
-            story = self._open(number, at, event)
+            story = self._open(number, record.at, event)
         if len(story.attempts) >= ATTEMPTS_MAX:
             ended = (a.token for a in story.attempts.values() if a.until_seconds is not None)
             story.attempts.pop(next(ended, next(iter(story.attempts))))
         story.attempts[event.token] = self._live[event.token] = Attempt(
-            event.token, number, event.worker, event.start, event.stop, at, event.duplicate, event.why
+            event.token, number, event.worker, event.start, event.stop, record.at, event.duplicate, event.why
         )
         story.live += 1
         self.live[number] = story
@@ -208,7 +215,7 @@ class ChunkBook:
             self._mark(number, Trait.DUPLICATED)
         if event.reopened:
             self._mark(number, Trait.REOPENED)
-        story.tell(at, event)
+        story.tell(record)
         self.changes += 1
 
     def _open(self, number: int, at: float, event: ev.ClaimGranted) -> ChunkStory:
@@ -241,13 +248,13 @@ class ChunkBook:
         story = self._stories.get(chunk_of(token))
         return story, story.attempts.get(token) if story is not None else None
 
-    def _claim_ended(self, at: float, event: ev.ClaimEnded) -> None:
-        story, attempt = self._attempt(event.token)
-        if story is None or attempt is None or attempt.until_seconds is not None:
+    def _claim_ended(self, record: ev.Record, event: ev.ClaimEnded) -> None:
+        attempt = self._live.pop(event.token, None)
+        if attempt is None:
             return
-        number = story.number
-        self._live.pop(event.token, None)
-        attempt.until_seconds, attempt.how, attempt.reason = at, event.how, event.reason
+        number = attempt.chunk
+        story = self.live[number]
+        attempt.until_seconds, attempt.how, attempt.reason = record.at, event.how, event.reason
         attempt.wasted_frames += event.wasted_frames
         story.live -= 1
         if event.how in LAPSES:
@@ -256,10 +263,10 @@ class ChunkBook:
             self.state[number] = ChunkState.IN_FLIGHT if story.live == 1 else ChunkState.DUPLICATED
         else:
             self.state[number] = ChunkState.GIVEN_BACK  # unless the next event says that it is complete
-            self.until_seconds[number] = at
+            self.until_seconds[number] = record.at
             del self.live[number]
             self._retire(number)
-        story.tell(at, event)
+        story.tell(record)
         self.changes += 1
 
     def _retire(self, number: int) -> None:
@@ -272,40 +279,40 @@ class ChunkBook:
             if oldest not in self.live:
                 self._stories.pop(oldest, None)
 
-    def _chunk_completed(self, at: float, event: ev.ChunkCompleted) -> None:
+    def _chunk_completed(self, record: ev.Record, event: ev.ChunkCompleted) -> None:
         number = event.chunk
         if 0 <= number < len(self) and self.state[number] == ChunkState.GIVEN_BACK:
             self.state[number] = ChunkState.DONE
             self.changes += 1
 
-    def _chunk_split(self, at: float, event: ev.ChunkSplit) -> None:
+    def _chunk_split(self, record: ev.Record, event: ev.ChunkSplit) -> None:
         number = event.chunk
         story = self._stories.get(number)
         if story is None or not self.start[number] < event.at < self.stop[number]:
             return
-        story.given_back.append((event.at, self.stop[number]))
+        story.given_back += ((event.at, self.stop[number]),)
         self.stop[number] = event.at
         self._mark(number, Trait.SPLIT)
-        story.tell(at, event)
+        story.tell(record)
         self.changes += 1
 
-    def _range_reopened(self, at: float, event: ev.RangeReopened) -> None:
+    def _range_reopened(self, record: ev.Record, event: ev.RangeReopened) -> None:
         story = self._stories.get(event.chunk)
         if story is not None and event.stop > event.start:
             if (event.start, event.stop) not in story.given_back:
-                story.given_back.append((event.start, event.stop))
-            story.tell(at, event)
+                story.given_back += ((event.start, event.stop),)
+            story.tell(record)
 
-    def _claim_refused(self, at: float, event: ev.ClaimRefused) -> None:
+    def _claim_refused(self, record: ev.Record, event: ev.ClaimRefused) -> None:
         story, attempt = self._attempt(event.token)
         if story is not None:
             self._mark(story.number, Trait.REFUSED)
             if attempt is not None:
                 attempt.refusals += 1
-            story.tell(at, event)
+            story.tell(record)
             self.changes += 1
 
-    def _part_credited(self, at: float, event: ev.PartCredited) -> None:
+    def _part_credited(self, record: ev.Record, event: ev.PartCredited) -> None:
         attempt = self._live.get(event.token)
         number = self.number_of(event.token) if event.chunk is None else event.chunk
         if 0 <= number < len(self.state):
@@ -325,40 +332,40 @@ class ChunkBook:
             self.credited[number] -= frames
             story = self._stories.get(number)
             if story is not None:
-                story.tell(at, event)
+                story.tell(ev.Record(0, at, event))
             self.changes += 1
 
-    def _part_superseded(self, at: float, event: ev.PartSuperseded) -> None:
+    def _part_superseded(self, record: ev.Record, event: ev.PartSuperseded) -> None:
         story, attempt = self._attempt(event.token)
         if story is not None:
             if attempt is not None:
                 attempt.copies += 1
                 attempt.wasted_frames += event.frames
                 attempt.sha256 = event.sha256 or attempt.sha256
-            story.tell(at, event)
+            story.tell(record)
 
-    def _part_failed(self, at: float, event: ev.PartFailed) -> None:
+    def _part_failed(self, record: ev.Record, event: ev.PartFailed) -> None:
         story, _ = self._attempt(event.token)
         self._failed_in[event.part] = chunk_of(event.token)
         if story is not None:
-            story.tell(at, event)
+            story.tell(record)
 
-    def _part_set_aside(self, at: float, event: ev.PartSetAside) -> None:
+    def _part_set_aside(self, record: ev.Record, event: ev.PartSetAside) -> None:
         number = self._failed_in.pop(event.part, -1)
         if 0 <= number < len(self):
             self._mark(number, Trait.SET_ASIDE)
             story = self._stories.get(number)
             if story is not None:
-                story.tell(at, event)
+                story.tell(record)
             self.changes += 1
 
-    def _part_retried(self, at: float, event: ev.PartRetried) -> None:
+    def _part_retried(self, record: ev.Record, event: ev.PartRetried) -> None:
         self._failed_in.pop(event.part, None)
 
-    def _part_diverged(self, at: float, event: ev.PartDiverged) -> None:
+    def _part_diverged(self, record: ev.Record, event: ev.PartDiverged) -> None:
         story, _ = self._attempt(event.token)
         if story is not None:
-            story.tell(at, event)
+            story.tell(record)
 
 
 def chunk_of(token: str) -> int:
@@ -368,7 +375,7 @@ def chunk_of(token: str) -> int:
 
 
 #: What the book makes of each type of event. The type is the key, which mypy can't express.
-HANDLERS: Final[dict[type, Callable[[ChunkBook, float, Any], None]]] = {
+HANDLERS: Final[dict[type, Callable[[ChunkBook, ev.Record, Any], None]]] = {
     ev.ClaimGranted: ChunkBook._claim_granted,
     ev.ClaimEnded: ChunkBook._claim_ended,
     ev.ChunkCompleted: ChunkBook._chunk_completed,

@@ -19,6 +19,10 @@ from textual.screen import Screen
 _NAMES = {"enter": "enter", "up": "up", "down": "down", "left": "left", "right": "right"}
 
 
+#: Actions that are of no use in a list of commands.
+_SILENT = {"command_palette", "app.focus_next", "app.focus_previous", "screen.copy_text"}
+
+
 @dataclass(frozen=True, slots=True)
 class KeyCommand:
     """An action with its words and all keys that lead to it."""
@@ -40,7 +44,7 @@ def key_commands(screen: Screen[object]) -> list[KeyCommand]:
         binding, node = active.binding, active.node
         if not active.enabled or not binding.description or not isinstance(node, Screen | App):
             continue
-        if binding.action == "command_palette":
+        if binding.action in _SILENT:
             continue
         place = (node, binding.action)
         keys = found[place].keys if place in found else ()

@@ -55,7 +55,7 @@ class Model(RunState):
             handler(self, at, event)
         keep = CHUNK_HANDLERS.get(kind)
         if keep is not None:
-            keep(self.book, at, event)
+            keep(self.book, record, event)
         if is_told(event):
             self.events.add(at, event)
 

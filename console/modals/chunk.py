@@ -59,7 +59,8 @@ class ChunkDetail(Dialog):
         self._model = model
         self._clock = clock
         self._up = 0  #: lines of the story's end that are scrolled out of view
-        self._followed: tuple[tuple[int, int], list[int]] | None = None
+        self._followed: tuple[object, int, list[int]] | None = None
+        self._worded: tuple[object, list[Pieces]] | None = None
 
     def rows(self, width: int, height: int) -> Sequence[Pieces]:
         wide = min(width, WIDE_MAX)
@@ -69,14 +70,14 @@ class ChunkDetail(Dialog):
             told = "its claims are not kept any more: only the newest chunks have a story"
             return [*facts, (), ((fit(told, wide), "muted"),)]
         table = attempt_rows(story, wide, self.sheet.look)
-        lines = story_rows(story, wide)
+        lines = self._story_rows(story, wide)
         room = height - len(facts) - len(table) - 3
         if room < 2:
             return [*facts, *table, *lines][:height]
         self._up = min(self._up, max(len(lines) - room, 0))
         stop = len(lines) - self._up
         shown = lines[max(stop - room, 0) : stop]
-        cut = story.events_total - len(story.events)
+        cut = story.told - len(story.records)
         words = f"story  ({len(shown)} of {len(lines)} lines shown)" if len(shown) < len(lines) else "story"
         words += f"  ({plural(cut, 'older event')} not kept)" if cut else ""
         heading: Pieces = ((fit(words, wide), "muted"),)
@@ -112,11 +113,21 @@ class ChunkDetail(Dialog):
         return rows
 
     def _followers(self) -> list[int]:
-        """Looked for again only when there are more chunks."""
-        key = (self.number, len(self._model.book))
+        """Looked for among the chunks that came since the last look, unless more was given back."""
+        book, story = self._model.book, self._model.book.story(self.number)
+        key = (self.number, story.given_back if story is not None else ())
         if self._followed is None or self._followed[0] != key:
-            self._followed = (key, self._model.book.followers(self.number))
-        return self._followed[1]
+            self._followed = (key, 0, [])
+        _, seen, found = self._followed
+        self._followed = (key, len(book), [*found, *book.followers(self.number, seen)])
+        return self._followed[2]
+
+    def _story_rows(self, story: ChunkStory, wide: int) -> list[Pieces]:
+        """Worded again only when there is more to tell."""
+        key = (self.number, story.told, wide)
+        if self._worded is None or self._worded[0] != key:
+            self._worded = (key, story_rows(story, wide))
+        return self._worded[1]
 
     # --- keys --------------------------------------------------------------------------------------------
 
@@ -171,7 +182,8 @@ def _cells_of(attempt: Attempt) -> dict[str, tuple[str, Role]]:
 def story_rows(story: ChunkStory, wide: int) -> list[Pieces]:
     """Each event as a sentence under its time, wrapped."""
     rows: list[Pieces] = []
-    for at, event in story.events:
+    for record in story.records:
+        at, event = record.at, record.event
         time = f"{moment(at):<10} "
         trouble = isinstance(event, ev.ClaimRefused | ev.PartFailed | ev.PartSetAside | ev.PartDiverged) or (
             isinstance(event, ev.ClaimEnded) and event.how in ("lapsed", "stalled", "timed out", "failed")

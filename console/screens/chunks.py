@@ -7,6 +7,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -23,7 +24,7 @@ from console.widgets.key_bar import Key
 from console.widgets.part_map import PartMap, plan_map
 from console.widgets.row_list import RowList
 
-#: Above this many chunks a search is made again once a second only.
+#: Above this many chunks a search is made again only when there are one in a hundred more, or the run ended.
 SEARCH_AT_ONCE_MAX = 5_000
 
 
@@ -116,7 +117,7 @@ class ChunksScreen(RunScreen):
 
     def _update_list(self, now: float) -> None:
         model, width = self.model, self.chunk_list.size.width
-        numbers = self.numbers(now)
+        numbers = self.numbers()
         names = 1 if self.chunk_list.size.height > 4 else 0
         room = max(self.chunk_list.size.height - names, 0)
         window = view.window_of(len(numbers), room, self._find(numbers), self._start)
@@ -130,13 +131,15 @@ class ChunksScreen(RunScreen):
         words = f"with {self.needle!r}  {words}" if self.needle else words
         self.chunk_list.title(list_title(model.book, self.kind, width), words)
 
-    def numbers(self, now: float) -> Sequence[int]:
+    def numbers(self) -> Sequence[int]:
         """The chunks that are listed, by number."""
         book = self.model.book
         base = chosen(book, self.kind)
         if not self.needle:
             return base
-        fresh: object = book.changes if len(base) <= SEARCH_AT_ONCE_MAX else int(now)
+        # A search through a hundred thousand takes a tenth of a second: not at every change.
+        at_once = len(base) <= SEARCH_AT_ONCE_MAX or self.console_app.ended
+        fresh = book.changes if at_once else -math.floor(100 * math.log(len(base)))
         key = (self.needle, self.kind, fresh)
         if self._found is None or self._found[0] != key:
             self._found = (key, list(matching(book, base, self.needle)))
@@ -171,7 +174,7 @@ class ChunksScreen(RunScreen):
     # --- keys --------------------------------------------------------------------------------------------
 
     def _go(self, index: int) -> None:
-        numbers = self.numbers(self.console_app.now())
+        numbers = self.numbers()
         if numbers:
             self.following = False
             self._index = min(max(index, 0), len(numbers) - 1)
@@ -192,7 +195,7 @@ class ChunksScreen(RunScreen):
             self._go(0)
 
     def action_match(self, steps: int) -> None:
-        numbers = self.numbers(self.console_app.now())
+        numbers = self.numbers()
         if numbers:
             self._go((self._index + steps) % len(numbers))
 

@@ -8,6 +8,7 @@ from rich.cells import cell_len
 from console.app import ConsoleApp
 from console.chunklist import Filter
 from console.modals.chunk import ChunkDetail
+from console.screens import chunks
 from console.widgets.chunk_list import ChunkRow
 from console.widgets.key_bar import SaidRow
 from farm.events import Record
@@ -136,6 +137,34 @@ async def test_h_and_l_choose_which_chunks_and_slash_searches_them() -> None:
         assert len(ids(app)) == 9 and selected(app) == "c8"
         await pilot.press("escape")
         await wait_for(pilot, lambda: app.screen is app.live, "the live screen")
+
+
+@on_loop
+async def test_a_search_through_very_many_is_not_made_at_every_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(chunks, "SEARCH_AT_ONCE_MAX", 2)
+    story = Story(frames=2000, part=1)
+    story.join("w1")
+    for part in range(2000):
+        story.now += 1
+        token = story.grant("w1", part, part + 1)
+        story.credit(token, part)
+    async with chunks_of(at=1000, log=story.records).run_test(size=(120, 40)) as pilot:
+        app = await opened(pilot)
+        await pilot.press("slash", "w", "1", "enter")
+        found = len(app.chunks.numbers())
+        player = app.source
+        assert isinstance(player, Player)
+        player.time = 1002
+        app.tick()
+        assert len(app.chunks.numbers()) == found, "two more of a thousand"
+        player.time = 1100
+        app.tick()
+        assert len(app.chunks.numbers()) > found
+        player.time = 1e6
+        app.tick()
+        assert len(app.chunks.numbers()) == 2000, "the run ended: all of them"
 
 
 @on_loop

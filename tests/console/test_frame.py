@@ -47,7 +47,7 @@ async def test_the_palette_lists_what_keys_do_and_does_it() -> None:
         await wait_for(pilot, lambda: isinstance(app.screen, CommandPalette), "the palette")
         await pilot.press(*"dark or light")
         await wait_for(pilot, lambda: "dark or light  (d)" in screen_text(app), "its hit")
-        await pilot.press("enter", "enter")
+        await pilot.press("enter")
         await wait_for(pilot, lambda: app.theme == "uneven-light", "the light theme")
 
 
@@ -137,6 +137,44 @@ async def test_export_saves_the_screen_as_it_is(key: str, tmp_path: Path) -> Non
         await pilot.press(key)
         await wait_for(pilot, lambda: said(app), "a word about it")
         assert "nightfall.mkv" in next(tmp_path.glob("*.svg")).read_text()
+
+
+@on_loop
+async def test_the_palette_goes_to_another_screen() -> None:
+    async with console(at=60).run_test(size=(120, 40)) as pilot:
+        app = await ready(pilot)
+        await pilot.press("ctrl+p")
+        await wait_for(pilot, lambda: isinstance(app.screen, CommandPalette), "the palette")
+        await pilot.press(*"the timeline")
+        await wait_for(pilot, lambda: "the timeline screen  (2)" in screen_text(app), "its hit")
+        await pilot.press("enter")
+        await wait_for(pilot, lambda: app.screen is app.timeline, "the timeline")
+
+
+@on_loop
+async def test_number_keys_go_from_screen_to_screen_and_a_box_stays_where_it_is() -> None:
+    async with console(at=60).run_test(size=(120, 40)) as pilot:
+        app = await ready(pilot)
+        for key, screen in (("2", app.timeline), ("3", app.chunks), ("4", app.chunks), ("1", app.live)):
+            await pilot.press(key)
+            await wait_for(pilot, lambda screen=screen: app.screen is screen, key)  # type: ignore[misc]
+        await pilot.press("question_mark", "2")
+        assert isinstance(app.screen, Help)
+
+
+@pytest.mark.parametrize("key", ["1", "2", "3"])
+@on_loop
+async def test_help_tells_the_keys_of_the_screen_it_was_asked_on(key: str) -> None:
+    async with console(at=60).run_test(size=(120, 40)) as pilot:
+        app = await ready(pilot)
+        await pilot.press(key)
+        await pilot.pause()
+        front = app.front
+        assert front is not None and front.HELP_KEYS
+        await pilot.press("question_mark")
+        await wait_for(pilot, lambda: "screens: live, timeline, chunks" in screen_text(app), "the help")
+        for _, words in front.HELP_KEYS:
+            assert words in screen_text(app), words
 
 
 @on_loop
