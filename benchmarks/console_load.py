@@ -1,14 +1,15 @@
 """What the console costs: CPU share, tick time, event-loop lag and bytes written, in a real pseudo-terminal.
 
     python benchmarks/console_load.py [--seconds 20] [--events 5000] [--workers 64] [--parts 100000]
-                                         [--screen live|timeline|chunks]
+                                         [--screen live|timeline|chunks|compare]
+    python benchmarks/console_load.py --suite   every screen, idle, lag and 500 workers, as one table
 
 The log is made before the clock starts, and fed by time. Numbers of the child that draws:
 ``cpu %`` of one core for the whole process (console, feed, terminal writer and the lag meter), ``fold`` the
-time a tick needs to take in its events, ``tick`` that and laying out what changed, ``spin`` a fixed loop that
-tells how fast and how busy the machine is, ``lag`` how late a 10 ms timer of the same loop fires, ``out``
-what the terminal gets. Targets (issue 5): 10 % of a core, p99 lag 15 ms; idle 1 %
-(``--events 0 --no-lag``).
+time a tick needs to take in its events, ``tick`` that and laying out what changed, ``repaint`` laying out and
+drawing it, ``spin`` a fixed loop that tells how fast and how busy the machine is, ``lag`` how late a 10 ms
+timer of the same loop fires, ``out`` what the terminal gets. Targets (issue 5): 10 % of a core, repaint p95
+8 ms, lag p99 15 ms; idle 1 % (``--events 0 --no-lag``).
 """
 
 from __future__ import annotations
@@ -29,12 +30,17 @@ import sys
 import tempfile
 import termios
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from farm import events as ev  # noqa: E402
+
+if TYPE_CHECKING:
+    from console.contest import Contest
 
 PART_FRAMES = 96
 CLAIM_PARTS = 8
@@ -134,7 +140,10 @@ def step(worker: str, holds: dict[str, tuple[str, int, int]], chance: random.Ran
 
 def child(args: argparse.Namespace) -> None:
     """Draws; writes its numbers to ``--report``."""
+    from textual.screen import Screen
+
     from console.app import ConsoleApp
+    from console.compare_app import CompareApp
     from tests.console.player import Player
 
     log = make_log(args)
@@ -145,10 +154,14 @@ def child(args: argparse.Namespace) -> None:
     def clock() -> float:
         return time.monotonic() - began
 
-    class Measured(ConsoleApp):
+    compare = args.screen == "compare"
+
+    class Measured(CompareApp if compare else ConsoleApp):  # type: ignore[misc]
         ticks: list[float] = []  # noqa: RUF012
         folds: list[float] = []  # noqa: RUF012
         lags: list[float] = []  # noqa: RUF012
+        repaints: list[float] = []  # noqa: RUF012
+        laid_out = 0.0
 
         started = 0.0
 
@@ -158,8 +171,10 @@ def child(args: argparse.Namespace) -> None:
             self.ticks.append(time.thread_time() - self.started)
 
         def repaint(self, turn: bool | None = None) -> None:
-            self.folds.append(time.thread_time() - self.started)
+            before = time.thread_time()
+            self.folds.append(before - self.started)
             super().repaint(turn)
+            self.laid_out += time.thread_time() - before
 
         def on_ready(self) -> None:
             self.run_worker(self.watch())
@@ -169,6 +184,9 @@ def child(args: argparse.Namespace) -> None:
             await asyncio.sleep(WARM_UP_SECONDS)
             self.ticks.clear()
             self.folds.clear()
+            self.repaints.clear()
+            if args.scroll:
+                self.set_interval(0.05, lambda: self.simulate_key("j"))
             spent, wall = time.process_time(), time.monotonic()
             while args.no_lag and clock() < args.seconds:
                 await asyncio.sleep(0.5)
@@ -181,21 +199,53 @@ def child(args: argparse.Namespace) -> None:
                 "fold ms p50": 1000 * quantile(self.folds, 0.5),
                 "tick ms p50": 1000 * quantile(self.ticks, 0.5),
                 "tick ms p95": 1000 * quantile(self.ticks, 0.95),
+                "repaint ms p50": 1000 * quantile(self.repaints, 0.5),
+                "repaint ms p95": 1000 * quantile(self.repaints, 0.95),
                 "lag ms p50": 1000 * quantile(self.lags, 0.5),
                 "lag ms p99": 1000 * quantile(self.lags, 0.99),
                 "spin ms": spin(),
                 "ticks": len(self.ticks),
-                "records": self.model.records,
+                "records": sum(lane.model.records for lane in self.contest.lanes)
+                if compare
+                else self.model.records,
                 "rss MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000,
             }
             Path(args.report).write_text(json.dumps(report))
             self.exit()
 
-    player = Player(log, clock=clock)
-    player.open_end = True
-    app = Measured(player, refresh_hz=args.hz)
+    drawn = Screen._compositor_refresh
+
+    def measured_draw(screen: Screen[object]) -> None:
+        before = time.thread_time()
+        drawn(screen)
+        app.repaints.append(app.laid_out + time.thread_time() - before)
+        app.laid_out = 0.0
+
+    Screen._compositor_refresh = measured_draw  # type: ignore[method-assign]
+    if compare:
+        app = Measured(contest_of(log, clock), refresh_hz=args.hz)
+    else:
+        player = Player(log, clock=clock)
+        player.open_end = True
+        app = Measured(player, refresh_hz=args.hz)
     began = time.monotonic()
+    if compare:
+        app.contest.restart()  # its clock began before this one
     app.run()
+
+
+def contest_of(log: list[ev.Record], clock: Callable[[], float]) -> Contest:
+    """The log twice, side by side on the clock of the benchmark."""
+    from console.contest import Contest, Heat
+    from console.tapes import RecordedTape
+    from farm.simulation.source import VirtualClock
+
+    class Real:
+        def now(self) -> float:
+            return clock()
+
+    tapes = [RecordedTape(name, lambda: iter(log)) for name in ("one", "other")]
+    return Contest([Heat("load", tuple(tapes))], VirtualClock(Real()))
 
 
 def spin() -> float:
@@ -211,7 +261,8 @@ def quantile(values: list[float], share: float) -> float:
     return ordered[min(int(share * len(ordered)), len(ordered) - 1)] if ordered else 0.0
 
 
-def parent(argv: list[str], args: argparse.Namespace) -> None:
+def measure(argv: list[str], args: argparse.Namespace) -> dict[str, float]:
+    """The numbers of a child that draws into a pseudo-terminal."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         master, slave = pty.openpty()
@@ -226,8 +277,33 @@ def parent(argv: list[str], args: argparse.Namespace) -> None:
             raise SystemExit(f"the console ended without a report (code {process.returncode})")
         numbers = json.loads(report.read_text())
     numbers["out kB/s"] = written / 1000 / args.seconds
-    for name, value in numbers.items():
-        print(f"{name:<12} {value:10.1f}")
+    return dict(numbers)
+
+
+#: What the suite measures: a name, and the options that differ from the usual ones. CPU and lag are measured
+#: apart, since the lag meter costs some CPU itself.
+SUITE = {
+    "live": ["--no-lag"],
+    "live, lag": [],
+    "live, scattered": ["--no-lag", "--scattered"],
+    "timeline": ["--no-lag", "--screen", "timeline"],
+    "chunks": ["--no-lag", "--screen", "chunks"],
+    "compare": ["--no-lag", "--screen", "compare", "--events", "2500"],
+    "idle": ["--no-lag", "--events", "0"],
+    "500 workers, scrolled": ["--workers", "500", "--scroll"],
+}
+_SHOWN = (
+    *("cpu %", "fold ms p50", "tick ms p95", "repaint ms p95"),
+    *("lag ms p99", "spin ms", "rss MB", "out kB/s"),
+)
+
+
+def suite(seconds: float) -> None:
+    print(f"{'':<22}" + "".join(f"{name.replace(' ms', ''):>13}" for name in _SHOWN))
+    for name, options in SUITE.items():
+        argv = [*options, "--seconds", f"{seconds:g}"]
+        numbers = measure(argv, parse(argv))
+        print(f"{name:<22}" + "".join(f"{numbers[column]:>13.1f}" for column in _SHOWN), flush=True)
 
 
 def drain(master: int, process: subprocess.Popen[bytes]) -> int:
@@ -247,13 +323,13 @@ def drain(master: int, process: subprocess.Popen[bytes]) -> int:
     return written
 
 
-def main(argv: list[str]) -> None:
+def parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--events", type=int, default=5000, help="a second")
     parser.add_argument("--workers", type=int, default=64)
     parser.add_argument("--parts", type=int, default=100_000)
-    parser.add_argument("--screen", default="live", choices=["live", "timeline", "chunks"])
+    parser.add_argument("--screen", default="live", choices=["live", "timeline", "chunks", "compare"])
     parser.add_argument("--hz", type=float, default=10.0)
     parser.add_argument("--width", type=int, default=120)
     parser.add_argument("--scattered", action="store_true", help="claims all over the film, not in order")
@@ -261,9 +337,21 @@ def main(argv: list[str]) -> None:
     parser.add_argument(
         "--no-lag", action="store_true", help="don't measure lag, which costs some CPU itself"
     )
+    parser.add_argument("--scroll", action="store_true", help="go down by 20 rows a second")
+    parser.add_argument("--suite", action="store_true", help="everything that has a target, as one table")
     parser.add_argument("--report", help=argparse.SUPPRESS)
-    args = parser.parse_args(argv)
-    child(args) if args.report else parent(argv, args)
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str]) -> None:
+    args = parse(argv)
+    if args.report:
+        child(args)
+    elif args.suite:
+        suite(args.seconds)
+    else:
+        for name, value in measure(argv, args).items():
+            print(f"{name:<14} {value:10.1f}")
 
 
 if __name__ == "__main__":

@@ -248,8 +248,10 @@ class Contest:
     @property
     def at(self) -> float:
         """Seconds of the comparison; never beyond the end of the last run."""
+        if self.over:
+            return self.over_at
         now = self._clock.now()
-        return self.over_at if self.over else min(now, self.end_at) if now == inf else now
+        return self.end_at if now == inf else now
 
     @property
     def over(self) -> bool:

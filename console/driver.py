@@ -116,6 +116,14 @@ class ConsoleDriver(LinuxDriver):
     _stopping = False  #: by ourselves, so that going on is no surprise
     _back = False  #: the terminal is ours again, and empty
 
+    def _get_terminal_size(self) -> tuple[int, int]:
+        """Of the terminal that is drawn on. The base class asks standard output, which may be a file."""
+        try:
+            width, height = (0, 0) if self._file is None else os.get_terminal_size(self._file.fileno())
+        except (OSError, ValueError):
+            width = height = 0
+        return (width, height) if width and height else super()._get_terminal_size()
+
     @property  # type: ignore[override]
     def _writer_thread(self) -> TerminalWriter | None:
         return self._writer

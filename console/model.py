@@ -283,12 +283,14 @@ class Model(RunState):
     def _part_credited(self, at: float, event: ev.PartCredited) -> None:
         worker = self._worker(at, event.worker)
         worker.heard(at)
-        self._end_blocks(event.part, event.token)
         claim = self.claims.get(event.token)
+        if self.blocks_of or (claim is not None and claim.delivering is not None):
+            self._end_blocks(event.part, event.token)
         seconds = event.render_seconds
         if claim is not None and event.part in self.map:
-            self._delivered(at, worker, claim, self.grid.stop(event.part))
-            claim.delivered += self.grid.size(event.part)
+            grid = self.map.grid
+            self._delivered(at, worker, claim, grid.stop(event.part))
+            claim.delivered += grid.size(event.part)
             seconds = worker.believable(at, claim, seconds)
         frames = self.map.credit(event.part)
         if not frames:

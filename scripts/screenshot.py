@@ -1,9 +1,11 @@
-"""Draws the pictures of the console that README and docs show, 120x40, from a canned story.
+"""Draws the pictures of the console that README and docs show, 120x40, from a canned story; docs/compare.svg
+from three policies on one fleet.
 
     python scripts/screenshot.py [FOLDER]     # docs, if none is given
 
-The story is simulated and the moment is fixed, so the same code draws the same picture. Six uneven workers
-are on one film: one stood still and lost its claim, whose part waits to be claimed again, and one died.
+Both are simulated and the moments are fixed, so the same code draws the same pictures. In the story six
+uneven workers are on one film: one stood still and lost its claim, whose part waits to be claimed again, and
+one died.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import asyncio
 import os
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -19,6 +22,7 @@ sys.path.insert(0, str(ROOT))
 
 SIZE = (120, 40)
 MOMENT_SECONDS = 66.4
+POLICIES = ("fair+split", "guided,12+duplicate-oldest", "fixed,48+none")
 BYTES_MAX = 300_000
 
 
@@ -53,6 +57,23 @@ async def draw(keys: tuple[str, ...]) -> str:
         return app.export_screenshot(title="uneven render nightfall.mkv", simplify=True)
 
 
+async def draw_compare() -> str:
+    """The Compare screen when all is over, as SVG text."""
+    from console.compare_app import CompareApp
+    from tests.console.contests import contest_of, heats, play_to
+
+    contest, clock = contest_of(heats(POLICIES, ("A",)))
+    play_to(contest, clock, 1e6)
+    app = CompareApp(contest, refresh_hz=1e-6)
+    async with app.run_test(size=SIZE) as pilot:
+        for _ in range(3):
+            await pilot.pause()
+            app.tick()
+        await pilot.press("j")
+        await pilot.pause()
+        return app.export_screenshot(title="uneven compare --ui tui", simplify=True)
+
+
 def steady(svg: str) -> str:
     """Rich names its classes after a checksum of the content; a plain name keeps differences small."""
     return re.sub(r"terminal-\d+", "console", svg)
@@ -63,8 +84,9 @@ def main(arguments: list[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.update(TERM="xterm-256color", COLORTERM="truecolor")
     os.environ.pop("NO_COLOR", None)
-    for name, keys in PICTURES.items():
-        svg = steady(asyncio.run(draw(keys)))
+    pictures = {name: partial(draw, keys) for name, keys in PICTURES.items()}
+    for name, picture in {**pictures, "compare": draw_compare}.items():
+        svg = steady(asyncio.run(picture()))
         size = len(svg.encode())
         if size > BYTES_MAX:
             raise SystemExit(f"the picture {name} has {size} bytes; at most {BYTES_MAX} are wanted here")

@@ -29,7 +29,8 @@ STACK_ROWS_MAX = 6
 STEPS = 8  #: of a cell's height
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _LEVEL, _MARK_SHIFT = 0x0F, 4
-_CELL_MARK = 0x3F  #: of a timeline's cell (console.widgets.timeline)
+#: A timeline's cells (console.widgets.timeline) without their flags.
+_MARKS_ONLY = bytes(code & 0x3F for code in range(256))
 _TROUBLE = (Mark.FAILED, Mark.LAPSED, Mark.STALLED)
 _TICKS_SECONDS = (
     *(0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30),
@@ -178,8 +179,14 @@ def stack_rows(columns: Sequence[bytes], rows: int) -> list[bytes]:
         return [b""] * max(rows, 0)
     width, total = len(columns[0]), len(columns)
     stacked = [bytearray(width) for _ in range(rows)]
-    for cell in range(width):
-        marks = [column[cell] & _CELL_MARK for column in columns]
+    masked = [column.translate(_MARKS_ONLY) for column in columns]
+    before: tuple[int, ...] = ()
+    for cell, marks in enumerate(zip(*masked, strict=True)):
+        if marks == before:  # most columns are like the one before
+            for row in stacked:
+                row[cell] = row[cell - 1]
+            continue
+        before = marks
         doubled = marks.count(Mark.DUPLICATED)
         working = marks.count(Mark.CLAIMED) + marks.count(Mark.DONE)
         trouble = next((mark for mark in _TROUBLE if mark in marks), None)

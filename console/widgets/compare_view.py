@@ -37,7 +37,7 @@ from console.widgets.view import natural_key, window_of, worker_cells
 MARGIN = 0.02
 CELL_SECONDS_MIN = 0.01
 #: Workers whose cells are looked at in one tick, of all runs.
-WORKERS_A_TICK = 400
+WORKERS_A_TICK = 96
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+
 import pytest
 from textual.pilot import Pilot
 
@@ -312,3 +320,23 @@ async def test_a_click_selects_a_run() -> None:
         assert app.contest.selected == 1
         await pilot.click("#bands", offset=(30, 3))
         assert app.contest.selected == 0
+
+
+def test_the_size_is_that_of_the_terminal_also_where_the_result_goes_to_a_file() -> None:
+    """``uneven compare --ui tui > table.txt`` drew its second screen at 80x24."""
+    ask = (
+        "import sys; from console.driver import ConsoleDriver; "
+        "driver = ConsoleDriver.__new__(ConsoleDriver); "
+        "driver._file = sys.__stderr__; print(driver._get_terminal_size())"
+    )
+    master, slave = pty.openpty()
+    try:
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 41, 123, 0, 0))
+        environment = {name: text for name, text in os.environ.items() if name not in ("COLUMNS", "LINES")}
+        asked = subprocess.run(
+            [sys.executable, "-c", ask], stdin=slave, stderr=slave, stdout=subprocess.PIPE, env=environment
+        )
+    finally:
+        os.close(slave)
+        os.close(master)
+    assert asked.stdout == b"(123, 41)\n"
