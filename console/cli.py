@@ -36,6 +36,7 @@ from farm.journal import RunCatalogue
 from farm.paths import FOLDER_SUFFIX, run_folder_path
 from farm.plan import JobRequest, make_plan, request_of
 from farm.reports.hardware import hardware_report
+from farm.trim import parse_trim
 
 app = typer.Typer(
     name="uneven",
@@ -120,12 +121,17 @@ def _complain(sentence: str) -> None:
 @app.command()
 def render(
     context: typer.Context,
-    source: Annotated[Path | None, typer.Argument(metavar="INPUT", help="The video to render.")] = None,
+    source: Annotated[
+        Path | None, typer.Argument(metavar="INPUT", help="A video, or images: frame_%04d.png.")
+    ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Where the result goes: .mp4, .mov, .mkv or .webm.")
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Where the result goes: .mp4, .mov, .mkv, .webm; frame_%05d.png."
+        ),
     ] = None,
     input_option: Annotated[Path | None, typer.Option("-i", "--input", help="Same as INPUT.")] = None,
-    encoder: opt.Encoder = "libx264",
+    encoder: opt.Encoder = opt.DEFAULT_ENCODER,
     crf: opt.Crf = None,
     preset: opt.Preset = None,
     pix_fmt: opt.PixFmt = None,
@@ -133,6 +139,15 @@ def render(
     threads: opt.Threads = 1,
     audio: opt.Audio = "auto",
     part: opt.Part = None,
+    fps: opt.Fps = None,
+    on_gap: opt.OnGap = "fail",
+    conform: opt.Conform = None,
+    start: opt.Start = None,
+    stop: opt.Stop = None,
+    frames: opt.Frames = None,
+    every: opt.Every = 1,
+    start_number: opt.StartNumber = None,
+    skip_existing: opt.SkipExisting = False,
     workers: opt.Workers = None,
     fleet: opt.Fleet = None,
     overhead: opt.Overhead = 0.0,
@@ -177,6 +192,8 @@ def render(
     if output is None:
         raise UsageError("say where the result goes: -o OUTPUT")
     settings = opt.job_settings(output, encoder, crf, preset, pix_fmt, option or [], threads, audio, part)
+    trim = parse_trim(start, stop, frames, every)
+    settings = opt.taking(settings, fps, on_gap, conform, trim, start_number)
     options = opt.relay_options(
         schedule,
         tail,
@@ -203,6 +220,7 @@ def render(
         decode="all" if decode else "sample",
         fit_fleet=fit_fleet,
         faults=opt.faults(fault),
+        skip_existing=skip_existing,
     )
     if plot is not None:
         request = opt.played(request, plot, typed)

@@ -97,7 +97,7 @@ class Job:
         self._faults = run.plan.request.faults
         self._relay = Relay(run.books, run.plan.request.options)
         self._store = Store(run.folder.store)
-        self._ground = Ground(run.plan.request.source, run.plan.index.fingerprint, run.folder)
+        self._ground = Ground(run.plan.request.source, run.plan.index, run.folder)
         self._helpers = Helpers(run.folder.logs, self._ground.check, self._note)
         self._host: RelayHost | None = None
         self._stop: End | None = None  # asked to stop outside the work

@@ -19,7 +19,7 @@ from farm.errors import FinishedAlready, InputError, OutputError
 from farm.facts import Probed
 from farm.faults import Fault
 from farm.fleet import WorkerProfile, uniform_fleet
-from farm.folder import RunFolder, holds_run, remove_shell
+from farm.folder import INDEX_NAME, RunFolder, holds_run, remove_shell
 from farm.frames import PartGrid
 from farm.journal import Journal, JournalDamaged
 from farm.machine import automatic_workers, fit_fleet, read_machine
@@ -29,8 +29,9 @@ from farm.relay.books import Books
 from farm.salvage import finish, noted_run, take_journal
 from farm.scenario.faults import check_faults
 from farm.scratch import scratch_folder, sweep
+from farm.sequence import changes
 from farm.settings import GridSettings, JobSettings, settings_hash
-from farm.source import SourceIndex, part_cuts, save_index
+from farm.source import SourceIndex, load_index, part_cuts, save_index
 from farm.store import Store
 
 #: Assumed where a source has no frame rate at all, for the default length of parts only.
@@ -56,6 +57,7 @@ class JobRequest:
     resume_only: bool = False  #: there must be a run to resume
     folder: Path | None = None  #: the run folder, where it isn't where it would be made
     retry_failed: bool = False  #: take up parts again that were set aside
+    skip_existing: bool = False  #: of an output of images: leave out those that are there
     faults: tuple[Fault, ...] = ()  #: injected on purpose
 
 
@@ -117,6 +119,8 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
     request = replace(request, fleet=fleet)
     if request.resume_only and not resumes:
         raise OutputError(f"there is no unfinished run in {printable(folder_path)}; start it with render")
+    if probed.index.images:  # the sequence itself, should another one come into its folder
+        request = replace(request, source=Path(probed.index.path))
     return Plan(
         request=request,
         probed=probed,
@@ -263,7 +267,7 @@ def _check_same(plan: Plan, opened: ev.AnyEvent | None) -> None:
         raise OutputError(f"the journal in {name} does not begin with a run; remove the folder")
     differs = []
     if opened.fingerprint != plan.index.fingerprint:
-        differs.append("the input has changed")
+        differs.append(f"the input has changed{_how(plan)}")
     if opened.build != plan.probed.build:
         differs.append("it was made with another build of PyAV or on another kind of processor")
     before = msgspec.json.decode(opened.settings or "{}", type=JobSettings)
@@ -285,13 +289,24 @@ def _check_same(plan: Plan, opened: ev.AnyEvent | None) -> None:
 
 
 def _differences(before: JobSettings, now: JobSettings) -> list[str]:
-    pairs = [(before.video, now.video), (before.grid, now.grid), (before, now)]
+    apart = ("video", "grid", "sequence", "trim", "images")
+    pairs = [*((getattr(before, name), getattr(now, name)) for name in apart), (before, now)]
     return [
         f"{name} {_shown(getattr(old, name))} there, {_shown(getattr(new, name))} here"
         for old, new in pairs
         for name in old.__struct_fields__
-        if name not in ("video", "grid") and getattr(old, name) != getattr(new, name)
+        if name not in apart and getattr(old, name) != getattr(new, name)
     ]
+
+
+def _how(plan: Plan) -> str:
+    """In which way a sequence is another one, as far as the index of the earlier run tells."""
+    try:
+        before = load_index(plan.folder_path / INDEX_NAME)
+    except (OSError, msgspec.MsgspecError):
+        return ""
+    words = changes(before.images, plan.index.images)
+    return f" ({words})" if before.images and words else ""
 
 
 def _shown(value: object) -> str:

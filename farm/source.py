@@ -46,6 +46,15 @@ class MasteringDisplay(msgspec.Struct, frozen=True, kw_only=True):
     luminance_max: Rational
 
 
+class ImageFile(msgspec.Struct, frozen=True, array_like=True):
+    """One image of a sequence, as it was when it was indexed."""
+
+    number: int  #: in its name
+    name: str
+    size: int  #: bytes; below 0: there is no such file
+    mtime_ns: int
+
+
 class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     fingerprint: str
@@ -74,6 +83,13 @@ class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
     display_matrix: tuple[
         int, ...
     ] = ()  #: nine numbers, 16.16 fixed point (last column 2.30); empty: upright
+
+    images: tuple[ImageFile, ...] = ()  #: of a sequence: the file of each frame, in the folder of ``path``
+    #: The times, in ticks, between which the output has what the input has there, and is 0 at the first of
+    #: them; the second is None where that is the end. None: the whole input, at its own times.
+    cut: tuple[int, int | None] | None = None
+    kept: tuple[int, ...] = ()  #: where not all frames of the input are taken: which, counted from 0
+    numbers: tuple[int, ...] = ()  #: where images are written: the number of each frame's file
 
     @property
     def frames(self) -> int:

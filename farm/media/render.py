@@ -20,7 +20,8 @@ from av.video.frame import PictureType
 
 from farm.clock import Clock
 from farm.media.encode import choose_picture, conform, open_encoder
-from farm.media.read import FrameReader, ReadAgain, ReadError, frame_crc
+from farm.media.read import ReadAgain, ReadError, frame_crc
+from farm.media.sequence import open_reader
 from farm.parts import PartFacts, PartHeader, PartPacket, PartWriter
 from farm.settings import JobSettings
 from farm.source import SourceIndex
@@ -64,7 +65,7 @@ class PartRenderer:
         self._settings_hash = settings_hash
         self._picture = choose_picture(index, settings.video)
         self._progress: Progress | None = None
-        self._reader = FrameReader(index, linear=linear, decoded=self._decoded)
+        self._reader = open_reader(index, settings, linear=linear, decoded=self._decoded)
 
     def render(self, part: int, start: int, stop: int, path: Path, progress: Progress) -> PartFacts:
         """Write part ``part``, the frames ``[start, stop)``, to ``path``, which must not exist.
@@ -150,7 +151,7 @@ def measure_speed(
     """
     length = _part_frames(index, settings)
     picture = choose_picture(index, settings.video)
-    reader = FrameReader(index, linear=True)
+    reader = open_reader(index, settings, linear=True)
     begun = clock.now()
     frames = start = 0
     try:

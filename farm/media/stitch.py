@@ -128,6 +128,9 @@ def stitch(
 
 
 def _read_source(index: SourceIndex) -> _Source:
+    if index.images:
+        duration = _cut_duration(index) or 1
+        return _Source({}, [], {}, int(Disposition.default), duration)
     with open_source(Path(index.path)) as source:
         stream = source.streams[index.stream]
         return _Source(
@@ -135,8 +138,13 @@ def _read_source(index: SourceIndex) -> _Source:
             chapters=source.chapters(),
             video_tags=copy_tags(stream.metadata),
             video_disposition=int(stream.disposition),
-            last_duration=_last_duration(index, stream),
+            last_duration=_cut_duration(index) or _last_duration(index, stream),
         )
+
+
+def _cut_duration(index: SourceIndex) -> int | None:
+    """How long the last frame lasts where the end of what is taken is known."""
+    return index.cut[1] - index.pts[-1] if index.cut is not None and index.cut[1] is not None else None
 
 
 def _last_duration(index: SourceIndex, stream: Stream) -> int:
@@ -199,8 +207,11 @@ def _add_video(
 
 
 def _shift(index: SourceIndex, container: str, timeline: Timeline, carriers: Sequence[Carrier]) -> Fraction:
-    """Seconds to move all streams by: what the earliest one to be seen or heard lies before zero."""
+    """Seconds to move all streams by: what the earliest one to be seen or heard lies before zero; where a
+    range was cut out, so that it begins at zero."""
     tick = Fraction(*index.time_base)
+    if index.cut is not None:
+        return -index.cut[0] * tick
     starts = [carrier.first_seconds for carrier in carriers if carrier.first_seconds is not None]
     earliest = min(Fraction(0), timeline.pts[0] * tick, *starts)
     unit = Fraction(1, 1000) if container in MILLISECOND_CONTAINERS else tick

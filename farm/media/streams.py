@@ -95,6 +95,8 @@ def plan_streams(
     Raises InputError if the file can't be opened, UsageError if the container can't hold the video's times.
     """
     check_timing(index, container)
+    if index.images:
+        return StreamPlan(container=container, choices=())
     with open_source(path) as source:
         choices = tuple(
             _choose(stream, container, audio) for stream in source.streams if stream.index != index.stream

@@ -7,21 +7,25 @@ from pathlib import Path
 from typing import Literal
 
 from farm.clock import MonotonicClock
+from farm.errors import UsageError
 from farm.facts import Probed, StitchFacts, VerifyFacts
 from farm.media.clip import make_clip
 from farm.media.encode import build_identity, check_encoder
 from farm.media.index import index_source
 from farm.media.render import measure_speed
+from farm.media.sequence import index_sequence
 from farm.media.stitch import stitch
 from farm.media.streams import plan_streams
 from farm.media.verify import verify
+from farm.sequence import find_sequence
 from farm.settings import JobSettings
-from farm.source import load_index
+from farm.source import SourceIndex, load_index
+from farm.trim import trim_index
 
 
 def probe_job(path: Path, settings: JobSettings) -> Probed:
     """Index the input and check that the encoder and the container take it. Raises UnevenError."""
-    index = index_source(path)
+    index = _index(path, settings)
     warnings = check_encoder(index, settings.video, settings.container)
     plan = plan_streams(path, index, settings.container, settings.audio)
     return Probed(
@@ -30,6 +34,21 @@ def probe_job(path: Path, settings: JobSettings) -> Probed:
         streams=tuple(choice.words for choice in plan.choices),
         warnings=(*index.warnings, *warnings),
     )
+
+
+def _index(path: Path, settings: JobSettings) -> SourceIndex:
+    """Of a video or of numbered images, with the frames that are taken alone. Raises UnevenError."""
+    pattern = find_sequence(path)
+    if pattern is not None:
+        return index_sequence(pattern, settings)
+    for option, value, default in (
+        ("--fps", settings.sequence.fps, None),
+        ("--conform", settings.sequence.conform, None),
+        ("--on-gap", settings.sequence.on_gap, "fail"),
+    ):
+        if value != default:
+            raise UsageError(f"{option} is for image sequences, and {path} is not one")
+    return trim_index(index_source(path), settings.trim)
 
 
 def measure_job(index_path: Path, settings: JobSettings, seconds: float) -> tuple[int, float]:
