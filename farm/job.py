@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -42,8 +41,8 @@ from farm.host import End, RelayHost
 from farm.journal import JournalWriter
 from farm.loopwatch import LoopWatch
 from farm.machine import read_machine, usable_cores
+from farm.outputs import discard, place
 from farm.paths import check_free, make_durable, partial_path, printable, reason
-from farm.paths import replace as move_into_place
 from farm.plan import OpenedRun
 from farm.recheck import recheck_store
 from farm.relay.books import CREDITED, SET_ASIDE
@@ -341,8 +340,7 @@ class Job:
         assert all(place == CREDITED for place in books.parts)
         parts = [self._store.path(books.credits[part].file).absolute() for part in range(len(books.parts))]
         partial = partial_path(self._request.output).absolute()
-        with suppress(OSError):
-            partial.unlink()  # what a crash left may have the output's name, too, and must not be written to
+        discard(partial)  # what a crash left may have the output's name, too, and must not be written to
         try:
             stitched = await self._guard(
                 self._helpers.ask(
@@ -365,7 +363,7 @@ class Job:
             await self._commit(self._relay.void(part, reason, self.clock.now()))
             return None
         except BaseException:
-            partial.unlink(missing_ok=True)
+            discard(partial)
             raise
         assert isinstance(stitched, StitchFacts)
         for warning in stitched.warnings:
@@ -423,7 +421,7 @@ class Job:
             )
             assert isinstance(verified, VerifyFacts)
         except BaseException:
-            partial.unlink(missing_ok=True)
+            discard(partial)
             raise
         about_to = ev.OutputVerified(
             packets_sha256=verified.packets_sha256,
@@ -432,7 +430,7 @@ class Job:
         )
         await self._log.commit(self.clock.now(), [about_to])
         overwrite = bool(self._request.overwrite)
-        await asyncio.to_thread(move_into_place, partial, output, overwrite=overwrite)
+        await asyncio.to_thread(place, partial, output, overwrite=overwrite)
         self._output_bytes = stitched.output_bytes
         return verified
 

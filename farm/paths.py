@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 from farm.errors import InputError, OutputError, UnevenError, UsageError
 from farm.parts import sync_folder
-from farm.settings import CONTAINERS
+from farm.settings import CONTAINERS, IMAGE_ENCODERS
 
 PARTIAL_SUFFIX = ".partial"
 FOLDER_SUFFIX = ".uneven"
@@ -145,7 +145,7 @@ def _check_kind(output: Path) -> None:
     """An output has a known extension, and what it replaces is an ordinary file."""
     if output.is_dir():
         raise OutputError(f"{printable(output)} is a folder; give the output a file name")
-    if output.suffix.lower() not in CONTAINERS:
+    if output.suffix.lower() not in (*CONTAINERS, *IMAGE_ENCODERS):
         known = ", ".join(CONTAINERS)
         raise UsageError(
             f"the output {printable(output)} has no extension that names a container; use one of {known}"

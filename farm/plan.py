@@ -19,18 +19,19 @@ from farm.errors import FinishedAlready, InputError, OutputError
 from farm.facts import Probed
 from farm.faults import Fault
 from farm.fleet import WorkerProfile, uniform_fleet
-from farm.folder import INDEX_NAME, RunFolder, holds_run, remove_shell
+from farm.folder import INDEX_NAME, NOTE_NAME, RunFolder, holds_run, remove_shell
 from farm.frames import PartGrid
 from farm.journal import Journal, JournalDamaged
 from farm.machine import automatic_workers, fit_fleet, read_machine
+from farm.outputs import as_ranges, check_images_free, existing_numbers, image_pattern
 from farm.paths import check_free, check_output, printable, reason, run_folder_path
 from farm.policies.registry import parse_policy, parse_tail
 from farm.relay.books import Books
-from farm.salvage import finish, noted_run, take_journal
+from farm.salvage import finish, noted_run, read_note, take_journal
 from farm.scenario.faults import check_faults
 from farm.scratch import scratch_folder, sweep
 from farm.sequence import changes
-from farm.settings import GridSettings, JobSettings, settings_hash
+from farm.settings import IMAGES, GridSettings, JobSettings, settings_hash
 from farm.source import SourceIndex, load_index, part_cuts, save_index
 from farm.store import Store
 
@@ -105,6 +106,8 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
         sweep()
     # An output that is there may be the earlier run's own: that is seen when its journal is open.
     check_output(request.source, request.output, True if resumes else request.overwrite)
+    if request.settings.container == IMAGES:
+        request = _with_existing(request, folder_path / NOTE_NAME)
     parse_policy(request.options.policy)
     parse_tail(request.options.tail)
     with scratch_folder() as scratch:
@@ -119,6 +122,10 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
     request = replace(request, fleet=fleet)
     if request.resume_only and not resumes:
         raise OutputError(f"there is no unfinished run in {printable(folder_path)}; start it with render")
+    if request.settings.container == IMAGES:
+        overwrite = True if resumes else request.overwrite
+        keep = request.skip_existing
+        check_images_free(request.output, probed.index, overwrite, keep_existing=keep)
     if probed.index.images:  # the sequence itself, should another one come into its folder
         request = replace(request, source=Path(probed.index.path))
     return Plan(
@@ -130,6 +137,21 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
         resumes=resumes,
         memory_note=memory_note,
     )
+
+
+def _with_existing(request: JobRequest, note: Path) -> JobRequest:
+    """With the images that are there already, if they are to be left out: those that were there when the run
+    began, for some may be its own by now. Raises UsageError."""
+    pattern = image_pattern(request.output)
+    if not request.skip_existing:
+        return request
+    begun = read_note(note)
+    if begun is None:
+        existing = as_ranges(existing_numbers(pattern))
+    else:
+        existing = msgspec.json.decode(begun.settings or "{}", type=JobSettings).images.existing
+    images = msgspec.structs.replace(request.settings.images, existing=existing)
+    return replace(request, settings=msgspec.structs.replace(request.settings, images=images))
 
 
 def _probe(request: JobRequest, log: Path) -> Probed:

@@ -105,8 +105,8 @@ class ImageReader:
         path = self._folder / image.name
         name = f"frame {number} ({printable(path)})"
         try:
-            frame, _ = _decode(_read(path, image), self._index.codec, self._options)
-        except _BadImage as bad:
+            frame, _ = decode_image(_read(path, image), self._index.codec, self._options)
+        except BadImage as bad:
             raise ReadError(f"{name} {bad}") from None
         self._decoded()
         odd = _difference(self._index, frame, any_size=self._any_size, any_format=self._any_format)
@@ -116,7 +116,7 @@ class ImageReader:
         return frame
 
 
-class _BadImage(Exception):
+class BadImage(Exception):
     """What is wrong with an image, in words that follow its name."""
 
 
@@ -125,16 +125,18 @@ def _read(path: Path, image: ImageFile) -> bytes:
         with path.open("rb") as file:
             stat = os.fstat(file.fileno())
             if (stat.st_size, stat.st_mtime_ns) != (image.size, image.mtime_ns):
-                raise _BadImage("was changed since the job was planned; put it back, or start anew")
+                raise BadImage("was changed since the job was planned; put it back, or start anew")
             return file.read()
     except FileNotFoundError:
-        raise _BadImage("is gone") from None
+        raise BadImage("is gone") from None
     except OSError as error:
-        raise _BadImage(f"can't be read: {reason(error)}") from error
+        raise BadImage(f"can't be read: {reason(error)}") from error
 
 
-def _decode(data: bytes, codec: str, options: dict[str, str]) -> tuple[av.VideoFrame, av.VideoCodecContext]:
-    """The first picture in an image file, and the decoder that knows more of it."""
+def decode_image(
+    data: bytes, codec: str, options: dict[str, str]
+) -> tuple[av.VideoFrame, av.VideoCodecContext]:
+    """The first picture in an image file, and the decoder that knows more of it. Raises BadImage."""
     context = cast(av.VideoCodecContext, av.CodecContext.create(codec, "r"))
     context.thread_count = 1
     context.options = dict(options)
@@ -142,11 +144,11 @@ def _decode(data: bytes, codec: str, options: dict[str, str]) -> tuple[av.VideoF
         frames = [*context.decode(av.Packet(data)), *context.decode(None)]
     except (av.error.FFmpegError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise _BadImage(f"can't be decoded as {codec}: {why}") from error
+        raise BadImage(f"can't be decoded as {codec}: {why}") from error
     if not frames:
-        raise _BadImage(f"can't be decoded as {codec}: there is no picture in it")
+        raise BadImage(f"can't be decoded as {codec}: there is no picture in it")
     if frames[0].is_corrupt:
-        raise _BadImage("is damaged")
+        raise BadImage("is damaged")
     return frames[0], context
 
 
@@ -210,8 +212,8 @@ def _describe(
     try:
         data = _read(path, images[0])
         codec = _codec_of(data, path)
-        frame, context = _decode(data, codec, _decoder_options(codec, settings))
-    except _BadImage as bad:
+        frame, context = decode_image(data, codec, _decoder_options(codec, settings))
+    except BadImage as bad:
         raise InputError(f"frame 0 ({printable(path)}) {bad}") from None
     width, height = settings.sequence.conform or (frame.width, frame.height)
     aspect = context.sample_aspect_ratio
@@ -250,7 +252,7 @@ def _codec_of(data: bytes, path: Path) -> str:
     by_extension = {".tga": "targa", ".cin": "cineon"}.get(path.suffix.lower())
     if by_extension:
         return by_extension
-    raise _BadImage("is not an image that can be decoded")
+    raise BadImage("is not an image that can be decoded")
 
 
 def _look_at_some(index: SourceIndex, settings: JobSettings) -> None:

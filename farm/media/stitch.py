@@ -31,6 +31,7 @@ from farm.errors import OutputError, VerificationError
 from farm.facts import StitchFacts
 from farm.media.carry import Carrier, copy_tags, open_carriers
 from farm.media.encode import configure_encoder
+from farm.media.range import window_of, within_chapters
 from farm.media.streams import MILLISECOND_CONTAINERS, StreamPlan, container_name, open_source, plan_streams
 from farm.media.survey import DamagedPart as DamagedPart
 from farm.media.survey import Timeline, read_packets, survey_parts
@@ -93,10 +94,11 @@ def stitch(
             options = _muxer_options(index, settings.container)
             muxer = stack.enter_context(_open_output(output, settings.container, options))
             video = _add_video(muxer, index, settings, source)
-            carriers = open_carriers(plan, Path(index.path), muxer, stack)
+            carriers = open_carriers(plan, Path(index.path), muxer, stack, window_of(index))
             shift = _shift(index, settings.container, timeline, carriers)
             muxer.metadata.update(source.tags)
-            muxer.set_chapters([_moved(chapter, shift) for chapter in source.chapters])
+            chapters = within_chapters(source.chapters, window_of(index))
+            muxer.set_chapters([_moved(chapter, shift) for chapter in chapters])
             muxer.start_encoding()
             if (video.codec_context.extradata or b"") != survey.extradata:
                 raise VerificationError(
@@ -299,7 +301,7 @@ def _warnings(
             f"{len(lost_pts)} of {index.frames} frames could not be decoded and are missing, the first at "
             f"{seconds:.3f} s"
         )
-    if shift:
+    if shift and index.cut is None:
         warnings.append(
             f"all times are {float(shift):.3f} s later than in the input, where some lie before zero"
         )

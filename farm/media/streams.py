@@ -19,6 +19,7 @@ import msgspec
 from av.stream import Disposition, Stream
 
 from farm.errors import InputError, UsageError
+from farm.settings import IMAGES
 from farm.source import SourceIndex
 
 Action = Literal["copy", "encode", "convert", "attach", "skip"]
@@ -150,6 +151,8 @@ def _choose(stream: Stream, container: str, audio: Literal["auto", "none"]) -> S
         action="skip",
         language=(stream.language or "").removeprefix("und"),
     )
+    if container == IMAGES:
+        return _with(found, reason="images hold pictures and nothing else")
     if kind == "audio":
         return _choose_audio(found, stream, container, audio)
     if kind == "subtitle":

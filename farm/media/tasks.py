@@ -11,14 +11,16 @@ from farm.errors import UsageError
 from farm.facts import Probed, StitchFacts, VerifyFacts
 from farm.media.clip import make_clip
 from farm.media.encode import build_identity, check_encoder
+from farm.media.images import verify_images, write_images
 from farm.media.index import index_source
 from farm.media.render import measure_speed
 from farm.media.sequence import index_sequence
 from farm.media.stitch import stitch
 from farm.media.streams import plan_streams
 from farm.media.verify import verify
+from farm.outputs import number_images, numbered_words
 from farm.sequence import find_sequence
-from farm.settings import JobSettings
+from farm.settings import IMAGES, JobSettings
 from farm.source import SourceIndex, load_index
 from farm.trim import trim_index
 
@@ -31,13 +33,21 @@ def probe_job(path: Path, settings: JobSettings) -> Probed:
     return Probed(
         index=index,
         build=build_identity(),
-        streams=tuple(choice.words for choice in plan.choices),
+        streams=(
+            *((numbered_words(index.numbers),) if index.numbers else ()),
+            *(choice.words for choice in plan.choices),
+        ),
         warnings=(*index.warnings, *warnings),
     )
 
 
 def _index(path: Path, settings: JobSettings) -> SourceIndex:
     """Of a video or of numbered images, with the frames that are taken alone. Raises UnevenError."""
+    index = _taken(path, settings)
+    return number_images(index, settings.images) if settings.container == IMAGES else index
+
+
+def _taken(path: Path, settings: JobSettings) -> SourceIndex:
     pattern = find_sequence(path)
     if pattern is not None:
         return index_sequence(pattern, settings)
@@ -65,7 +75,10 @@ def stitch_job(
     *,
     on_progress: Callable[[float], None],
 ) -> StitchFacts:
-    return stitch(load_index(index_path), settings, settings_hash, parts, output, on_progress)
+    index = load_index(index_path)
+    if settings.container == IMAGES:
+        return write_images(index, settings_hash, parts, output, on_progress)
+    return stitch(index, settings, settings_hash, parts, output, on_progress)
 
 
 def verify_job(
@@ -79,6 +92,8 @@ def verify_job(
     on_progress: Callable[[float], None],
 ) -> VerifyFacts:
     index = load_index(index_path) if index_path is not None else None
+    if container == IMAGES:
+        return verify_images(output, index, decode=decode, on_progress=on_progress, lost_pts=lost_pts)
     return verify(
         output,
         container,
