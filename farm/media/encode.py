@@ -46,6 +46,7 @@ _UNKNOWN_ENTRY = re.compile(r"parsing option|unknown option", re.IGNORECASE)
 _REFUSED_FORMATS = {
     # Few programs read a TIFF that isn't RGB or grey.
     "tiff": ("yuv420p", "yuv422p", "yuv440p", "yuv444p", "yuv410p", "yuv411p"),
+    "ffv1": ("yaf16le", "grayf16le", "gbrpf16le", "gbrpf32le"),
     "libx265": ("yuva420p", "yuva420p10le"),
     "libvpx-vp9": ("gbrap", "yuva422p", "yuva444p"),
 }

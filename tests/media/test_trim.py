@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
 
 import av
 import numpy as np
@@ -14,11 +13,13 @@ from av.video.stream import VideoStream
 
 from farm.media.index import index_source
 from farm.media.read import FrameReader, ReadAgain, frame_crc
+from farm.media.render import PartRenderer
+from farm.parts import PartReader
 from farm.settings import Moment, TrimSettings, VideoSettings
 from farm.source import SourceIndex
 from farm.trim import trim_index
 from tests.media.clips import RATE, corpus, make_clip, picture
-from tests.media.jobs import render_job, video_times
+from tests.media.jobs import HASH, Patient, render_job, video_times
 
 LOSSLESS = VideoSettings(encoder="ffv1")
 FLASH = 55
@@ -33,14 +34,15 @@ def frames(start: int | None, stop: int | None, every: int = 1) -> TrimSettings:
     )
 
 
-def crcs(index: SourceIndex, part: int = 1000, *, linear: bool = False) -> list[int]:
-    reader = FrameReader(index, linear=linear)
+def crcs(index: SourceIndex, part: int = 1000, stop: int = 1000) -> list[int]:
+    reader = FrameReader(index)
     found: dict[int, int] = {}
-    for start in range(0, index.frames, part):
+    stop = min(stop, index.frames)
+    for start in range(0, stop, part):
         again = False
         while True:
             try:
-                for number, frame in reader.read(start, min(start + part, index.frames), again=again):
+                for number, frame in reader.read(start, min(start + part, stop), again=again):
                     found[number] = frame_crc(frame)
                 break
             except ReadAgain:
@@ -49,9 +51,10 @@ def crcs(index: SourceIndex, part: int = 1000, *, linear: bool = False) -> list[
     return [found[number] for number in sorted(found)]
 
 
-@pytest.mark.parametrize(
-    "name", ["clip.mp4", "clip.ts", "clip.avi", "clip.gif", "S01", "S04", "S19", "S22", "S17"]
-)
+NAMES = ["clip.mp4", "clip.ts", "clip.avi", "clip.gif", "S01", "S17", "S19", "S20", "S29"]
+
+
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("trim", [frames(13, 29), frames(7, 40, 3)], ids=["range", "every third"])
 def test_the_frames_are_those_of_the_whole(name: str, trim: TrimSettings, tmp_path: Path) -> None:
     if name.startswith("clip"):
@@ -61,11 +64,13 @@ def test_the_frames_are_those_of_the_whole(name: str, trim: TrimSettings, tmp_pa
         source = corpus(name)
     whole = index_source(source)
     kept = trim_index(whole, trim)
-    ordinals = [n for n in range(whole.frames)][
-        trim.start.frame if trim.start else 0 : trim.stop.frame if trim.stop else None : trim.every
-    ]
+    assert trim.start is not None and trim.start.frame is not None
+    assert trim.stop is not None and trim.stop.frame is not None
+    ordinals = list(range(whole.frames))[trim.start.frame : trim.stop.frame : trim.every]
+    assert len(ordinals) > 10
     assert kept.pts == tuple(whole.pts[n] for n in ordinals)
-    expected = [crcs(whole)[n] for n in ordinals]
+    all_crcs = crcs(whole, stop=40)
+    expected = [all_crcs[n] for n in ordinals]
     assert crcs(kept) == expected
     assert crcs(kept, part=4) == expected
 
@@ -141,9 +146,7 @@ def test_flash_and_beep_stay_together(sound: str, tmp_path: Path) -> None:
     source = flash_and_beep(tmp_path / f"source.{suffix}", sound)
     distance = beep_seconds(source) - flash_seconds(source)
     job = render_job(source, tmp_path, part_frames=20, trim=frames(31, 80))
-    for container in ("mp4", "mov", "matroska", "webm") if sound != "libopus" else ("mp4", "matroska"):
-        if container == "webm":
-            continue  # x264's parts don't go there
+    for container in ("mp4", "mov", "matroska") if sound != "libopus" else ("mp4", "matroska"):
         output = tmp_path / f"out.{container}"
         facts = job.into(container).stitch(output)
         job.into(container).verify(output, facts)
@@ -194,18 +197,14 @@ def test_duration_is_that_of_the_range(trim: TrimSettings, tmp_path: Path) -> No
 def test_lossless_parts_do_not_depend_on_where_a_worker_began(tmp_path: Path) -> None:
     source = make_clip(tmp_path / "clip.mp4", frames=80)
     one = render_job(source, tmp_path, video=LOSSLESS, part_frames=10, trim=frames(11, 61))
-    (tmp_path / "other").mkdir()
-    from farm.media.render import PartRenderer
-    from tests.media.jobs import HASH, Patient
-
-    for number in (3, 1, 4):
+    for number in (2, 1, 3):
+        with PartReader(one.parts[number]) as part:
+            header = part.header
         renderer = PartRenderer(one.index, one.settings, HASH)
-        path = tmp_path / "other" / str(number)
-        renderer.render(number, number * 10, number * 10 + 10, path, Patient())
+        path = tmp_path / f"other-{number}"
+        renderer.render(number, header.start, header.stop, path, Patient())
+        renderer.close()
         assert path.read_bytes() == one.parts[number].read_bytes()
-
-
-Kind = Literal["start", "stop"]
 
 
 def test_subtitles_and_chapters_are_cut_to_the_range(tmp_path: Path) -> None:
