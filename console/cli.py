@@ -26,6 +26,7 @@ from typer.exceptions import TyperException
 
 from console import lab
 from console import options as opt
+from console.batch import outputs_for, render_each
 from console.clean import clean
 from console.crashtest import crashtest
 from console.report import records_of, report_text
@@ -121,13 +122,14 @@ def _complain(sentence: str) -> None:
 @app.command()
 def render(
     context: typer.Context,
-    source: Annotated[
-        Path | None, typer.Argument(metavar="INPUT", help="A video, or images: frame_%04d.png.")
+    sources: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="INPUT", help="A video, or images: frame_%04d.png. Several: in turn."),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", help="Where the result goes: .mp4, .mov, .mkv, .webm; frame_%05d.png."
+            "-o", "--output", help="Where it goes: .mp4, .mov, .mkv, .webm; frame_%05d.png; a folder."
         ),
     ] = None,
     input_option: Annotated[Path | None, typer.Option("-i", "--input", help="Same as INPUT.")] = None,
@@ -148,6 +150,8 @@ def render(
     every: opt.Every = 1,
     start_number: opt.StartNumber = None,
     skip_existing: opt.SkipExisting = False,
+    extension: opt.Extension = None,
+    settings_file: opt.SettingsFile = None,
     workers: opt.Workers = None,
     fleet: opt.Fleet = None,
     overhead: opt.Overhead = 0.0,
@@ -184,6 +188,16 @@ def render(
 
     A run that was stopped or killed goes on where it was when the same command is given again.
     """
+    several = [*(sources or []), *([input_option] if input_option is not None else [])]
+    pairs = outputs_for(several, output, extension)
+    if pairs is not None:
+        alike = context.params | {"input_option": None, "extension": None}
+
+        def one(source: Path, target: Path) -> int:
+            return render(context, **(alike | {"sources": [source], "output": target}))
+
+        return render_each(pairs, one, _heed_interrupts, keep_existing=never_overwrite)
+    source = sources[0] if sources else None
     typed = opt.typed(context)
     plot = opt.scenario(scenario, typed)
     if plot is not None and source is None and input_option is None:

@@ -18,6 +18,7 @@ import msgspec
 import typer
 
 from console.drive import ShowOptions
+from console.settingsfile import take_settings
 from console.terminal import choose_ui
 from farm.errors import UsageError
 from farm.events import RelayOptions
@@ -194,6 +195,21 @@ StartNumber = Annotated[
 ]
 SkipExisting = Annotated[
     bool, typer.Option("--skip-existing", help="Leave out the images of the output that are there already.")
+]
+
+Extension = Annotated[
+    str | None,
+    typer.Option("--extension", metavar="EXT", help="Of the outputs in a folder; default: the input's."),
+]
+SettingsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--settings",
+        metavar="FILE",
+        is_eager=True,
+        callback=take_settings,
+        help="Options by their long names from a TOML file; what is typed counts more.",
+    ),
 ]
 
 FaultLines = Annotated[

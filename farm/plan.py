@@ -24,7 +24,7 @@ from farm.frames import PartGrid
 from farm.journal import Journal, JournalDamaged
 from farm.machine import automatic_workers, fit_fleet, read_machine
 from farm.outputs import as_ranges, check_images_free, existing_numbers, image_pattern
-from farm.paths import check_free, check_output, printable, reason, run_folder_path
+from farm.paths import check_free, check_output, check_run_folder, printable, reason, run_folder_path
 from farm.policies.registry import parse_policy, parse_tail
 from farm.relay.books import Books
 from farm.salvage import finish, noted_run, read_note, take_journal
@@ -100,6 +100,7 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
     Raises UsageError, InputError or OutputError, and leaves nothing behind.
     """
     folder_path = request.folder or run_folder_path(request.output, request.temp)
+    check_run_folder(folder_path)
     resumes = holds_run(folder_path)
     if os.path.lexists(request.output) and not resumes:  # refused below: then nothing else tidies up
         remove_shell(folder_path)
