@@ -21,12 +21,13 @@ import av
 import msgspec
 
 from farm.errors import InputError
+from farm.media.encode import choose_picture
 from farm.media.hdr import display_matrix
 from farm.media.read import FrameReader, Numbered, ReadError
 from farm.media.times import rational
 from farm.paths import printable, reason
 from farm.sequence import Pattern, close_gaps, film_rate, list_images, refuse_gaps, sequence_fingerprint
-from farm.settings import JobSettings
+from farm.settings import JobSettings, VideoSettings
 from farm.source import ImageFile, SourceIndex
 from farm.trim import kept_frames
 
@@ -198,6 +199,16 @@ def index_sequence(pattern: Pattern, settings: JobSettings) -> SourceIndex:
     return msgspec.structs.replace(
         index, frame_rate=rational(average), cut=(0, pts.stop), warnings=tuple(warnings)
     )
+
+
+def player_warnings(index: SourceIndex, video: VideoSettings) -> list[str]:
+    """What is to be said where images become a kind of H.264 or HEVC that few players know."""
+    if not index.images or video.pix_fmt is not None or video.encoder not in ("libx264", "libx265"):
+        return []
+    chosen = choose_picture(index, video).pix_fmt
+    if "444" not in chosen:
+        return []
+    return [f"the film has the pixel format {chosen}, which few players show: --pix-fmt yuv420p suits all"]
 
 
 def _describe(

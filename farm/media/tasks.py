@@ -14,7 +14,7 @@ from farm.media.encode import build_identity, check_encoder
 from farm.media.images import verify_images, write_images
 from farm.media.index import index_source
 from farm.media.render import measure_speed
-from farm.media.sequence import index_sequence
+from farm.media.sequence import index_sequence, player_warnings
 from farm.media.stitch import stitch
 from farm.media.streams import plan_streams
 from farm.media.verify import verify
@@ -37,7 +37,7 @@ def probe_job(path: Path, settings: JobSettings) -> Probed:
             *((numbered_words(index.numbers),) if index.numbers else ()),
             *(choice.words for choice in plan.choices),
         ),
-        warnings=(*index.warnings, *warnings),
+        warnings=(*index.warnings, *warnings, *player_warnings(index, settings.video)),
     )
 
 

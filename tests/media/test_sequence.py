@@ -358,3 +358,12 @@ class TestImagesOut:
         probed = probe_job(source, JobSettings(video=PNG, container=IMAGES, grid=GridSettings()))
         assert any("audio" in line and "left out" in line for line in probed.streams)
         assert "numbered 1-5" in probed.streams[0]
+
+
+def test_a_film_that_few_players_show_is_said(tmp_path: Path) -> None:
+    folder = make_images(tmp_path / "in", range(3))
+    probed = probe_job(folder, JobSettings())
+    assert any("--pix-fmt yuv420p" in line for line in probed.warnings)
+    for video in (VideoSettings(pix_fmt="yuv420p"), LOSSLESS):
+        probed = probe_job(folder, JobSettings(video=video, container="matroska"))
+        assert not any("players" in line for line in probed.warnings)
