@@ -140,8 +140,11 @@ def render(
     option: opt.EncoderOption = None,
     threads: opt.Threads = 1,
     audio: opt.Audio = "auto",
-    part: opt.Part = None,
+    video_stream: opt.VideoStream = None,
     fps: opt.Fps = None,
+    on_size_change: opt.OnSizeChange = "scale",
+    on_error: opt.OnError = "skip",
+    part: opt.Part = None,
     on_gap: opt.OnGap = "fail",
     conform: opt.Conform = None,
     start: opt.Start = None,
@@ -205,9 +208,12 @@ def render(
     source = opt.one_input(source, input_option)
     if output is None:
         raise UsageError("say where the result goes: -o OUTPUT")
-    settings = opt.job_settings(output, encoder, crf, preset, pix_fmt, option or [], threads, audio, part)
+    taken = opt.source_settings(video_stream, fps, on_size_change, on_error)
+    settings = opt.job_settings(
+        output, encoder, crf, preset, pix_fmt, option or [], threads, audio, part, taken
+    )
     trim = parse_trim(start, stop, frames, every)
-    settings = opt.taking(settings, fps, on_gap, conform, trim, start_number)
+    settings = opt.taking(settings, on_gap, conform, trim, start_number)
     options = opt.relay_options(
         schedule,
         tail,

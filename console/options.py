@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, get_args
 
 import msgspec
 import typer
@@ -27,10 +27,10 @@ from farm.fleet import WorkerProfile, uniform_fleet
 from farm.halt import parse_halt
 from farm.plan import JobRequest
 from farm.policies.registry import from_anywhere, parse_policy, parse_tail
+from farm.rates import parse_rate
 from farm.scenario.faults import parse_fault
 from farm.scenario.fleets import load_fleet
 from farm.scenario.scenario import Scenario, read_scenario
-from farm.sequence import parse_rate
 from farm.settings import (
     CONTAINERS,
     IMAGE_ENCODERS,
@@ -39,9 +39,11 @@ from farm.settings import (
     ImageOutput,
     JobSettings,
     SequenceSettings,
+    SourceSettings,
     TrimSettings,
     VideoSettings,
 )
+from farm.settings import Audio as AudioChoice
 
 DEFAULT_SCHEDULE = "fair"
 DEFAULT_TAIL = "split"
@@ -61,7 +63,31 @@ Threads = Annotated[
     typer.Option("--threads", min=1, max=64, help="Threads of each encoder; another number, other bytes."),
 ]
 Audio = Annotated[
-    str, typer.Option("--audio", help="auto: copied where the container allows, else encoded once; none.")
+    str,
+    typer.Option(
+        "--audio",
+        help="auto: copied where the container allows, else encoded once; copy, aac, opus, flac or none.",
+    ),
+]
+VideoStream = Annotated[
+    int | None,
+    typer.Option("--video-stream", min=0, metavar="N", help="Render the video in stream N of the input."),
+]
+Fps = Annotated[
+    str | None,
+    typer.Option(
+        "--fps",
+        metavar="RATE",
+        help="A constant rate: 30, 23.976, 30000/1001; default: every frame's time, 24 for images.",
+    ),
+]
+OnSizeChange = Annotated[
+    str,
+    typer.Option("--on-size-change", help="Pictures of another size than the first: scale or refuse."),
+]
+OnError = Annotated[
+    str,
+    typer.Option("--on-error", help="Damage in the input: skip (said, exit code 0) or stop (exit code 3)."),
 ]
 Part = Annotated[
     str | None,
@@ -167,10 +193,6 @@ DrainTimeout = Annotated[
     float, typer.Option("--drain-timeout", metavar="SECONDS", help="Patience after SIGTERM or SIGHUP.")
 ]
 
-Fps = Annotated[
-    str | None,
-    typer.Option("--fps", metavar="RATE", help="Of an image sequence: 24 (default), 23.976, 30000/1001."),
-]
 OnGap = Annotated[
     str,
     typer.Option("--on-gap", help="A missing number in a sequence: fail, hold the image before, or skip."),
@@ -239,8 +261,8 @@ _FFMPEG = {
     "-preset": "--preset NAME",
     "-pix_fmt": "--pix-fmt FORMAT",
     "-threads": "--threads NUMBER",
-    "-c:a": "--audio auto|none",
-    "-acodec": "--audio auto|none",
+    "-c:a": "--audio copy|aac|opus|flac",
+    "-acodec": "--audio copy|aac|opus|flac",
     "-an": "--audio none",
     "-vf": "not there yet: filters come with a later version",
     "-filter:v": "not there yet: filters come with a later version",
@@ -296,6 +318,7 @@ def job_settings(
     threads: int,
     audio: str,
     part: str | None,
+    source: SourceSettings,
 ) -> JobSettings:
     suffix = output.suffix.lower()
     container = CONTAINERS.get(suffix) or (IMAGES if suffix in IMAGE_ENCODERS else None)
@@ -306,9 +329,7 @@ def job_settings(
         )
     if container == IMAGES:
         encoder = image_encoder(output, encoder)
-    if audio not in ("auto", "none"):
-        raise UsageError(f"--audio {audio}: choose auto or none")
-    chosen: Literal["auto", "none"] = "none" if audio == "none" else "auto"
+    chosen = _one_of("audio", audio, get_args(AudioChoice))
     pairs: dict[str, str] = {}
     for option in options:
         key, equals, value = option.partition("=")
@@ -323,28 +344,44 @@ def job_settings(
         options=dict(sorted(pairs.items())),
         threads=threads,
     )
-    return JobSettings(video=video, grid=grid_settings(part), audio=chosen, container=container)
+    return JobSettings(
+        video=video, grid=grid_settings(part), source=source, audio=chosen, container=container
+    )
+
+
+def source_settings(
+    stream: int | None, fps: str | None, on_size_change: str, on_error: str
+) -> SourceSettings:
+    """Raises UsageError."""
+    return SourceSettings(
+        stream=stream,
+        fps=None if fps is None else parse_rate(fps),
+        on_size_change=_one_of("on-size-change", on_size_change, ("scale", "refuse")),
+        on_error=_one_of("on-error", on_error, ("skip", "stop")),
+    )
+
+
+def _one_of(name: str, value: str, choices: Sequence[str]) -> Any:
+    if value not in choices:
+        raise UsageError(f"--{name} {value}: choose {', '.join(choices[:-1])} or {choices[-1]}")
+    return value
 
 
 def taking(
     settings: JobSettings,
-    fps: str | None,
     on_gap: str,
     conform: str | None,
     trim: TrimSettings,
     start_number: int | None,
 ) -> JobSettings:
     """Settings with what is taken of the input, and how that is numbered. Raises UsageError."""
-    if on_gap not in ("fail", "hold", "skip"):
-        raise UsageError(f"--on-gap {on_gap}: choose fail, hold or skip")
     if start_number is not None and settings.container != IMAGES:
         raise UsageError("--start-number is for an output of images, such as frame_%05d.png")
     size = _IMAGE_SIZE.match(conform) if conform is not None else None
     if conform is not None and size is None:
         raise UsageError(f"--conform {conform}: give width and height, such as 1920x1080")
     sequence = SequenceSettings(
-        fps=None if fps is None else parse_rate(fps),
-        on_gap=on_gap,  # type: ignore[arg-type]
+        on_gap=_one_of("on-gap", on_gap, ("fail", "hold", "skip")),
         conform=None if size is None else (int(size[1]), int(size[2])),
     )
     numbering = ImageOutput(start_number=start_number)

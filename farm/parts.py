@@ -57,6 +57,8 @@ class PartFooter(msgspec.Struct, frozen=True, kw_only=True):
     first_frame_crc: int | None = None  #: crc32 of the decoded picture of the first frame
     next_frame_crc: int | None = None  #: of the frame at ``stop``; None at the end of the job
     lost_frames: int = 0
+    damaged_pts: tuple[int, ...] = ()  #: of frames that are damaged and were encoded as they decode
+    resized_pts: tuple[int, ...] = ()  #: of frames that were scaled to the size of the job's first one
 
 
 class PartPacket(NamedTuple):
@@ -105,6 +107,8 @@ class PartWriter:
         first_frame_crc: int | None = None,
         next_frame_crc: int | None = None,
         lost_frames: int = 0,
+        damaged_pts: tuple[int, ...] = (),
+        resized_pts: tuple[int, ...] = (),
     ) -> PartFacts:
         assert self._file is not None, "the part is finished already"
         footer = PartFooter(
@@ -113,6 +117,8 @@ class PartWriter:
             first_frame_crc=first_frame_crc,
             next_frame_crc=next_frame_crc,
             lost_frames=lost_frames,
+            damaged_pts=damaged_pts,
+            resized_pts=resized_pts,
         )
         self._write(_LENGTH.pack(_END))
         self._write_json(footer)

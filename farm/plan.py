@@ -312,13 +312,13 @@ def _check_same(plan: Plan, opened: ev.AnyEvent | None) -> None:
 
 
 def _differences(before: JobSettings, now: JobSettings) -> list[str]:
-    apart = ("video", "grid", "sequence", "trim", "images")
+    apart = ("video", "grid", "source", "sequence", "trim", "images")
     pairs = [*((getattr(before, name), getattr(now, name)) for name in apart), (before, now)]
     return [
         f"{name} {_shown(getattr(old, name))} there, {_shown(getattr(new, name))} here"
         for old, new in pairs
         for name in old.__struct_fields__
-        if name not in apart and getattr(old, name) != getattr(new, name)
+        if name not in (*apart, "on_error") and getattr(old, name) != getattr(new, name)
     ]
 
 

@@ -16,14 +16,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
-from farm.errors import InputError, UsageError
+from farm.errors import InputError
 from farm.paths import check_name, printable, reason
-from farm.settings import SequenceSettings
 from farm.source import ImageFile
 
 #: What is taken for an image in a folder; a pattern may have any extension.
@@ -38,10 +36,6 @@ _PLACE = re.compile(r"%(?:0(?P<width>\d+))?d|(?P<hashes>#+)|\[(?P<first>\d+)-(?P
 _NUMBERED = re.compile(r"(?P<prefix>.*?)(?P<digits>\d+)(?P<suffix>\D*)\Z", re.ASCII | re.DOTALL)
 _NUMBERS_MAX = 10_000_000  #: a longer span between two files is a number that isn't a frame's
 _LISTED = 8
-_RATE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(?:/(\d{1,9}))?\Z", re.ASCII)
-_NTSC = {
-    short: rate for rate in (24, 30, 48, 60, 120) for short in (f"{rate / 1.001:.2f}", f"{rate / 1.001:.3f}")
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,23 +251,6 @@ def changes(before: Sequence[ImageFile], now: Sequence[ImageFile]) -> str:
             also = f" and {len(names) - 1} more" if len(names) > 1 else ""
             said.append(f"{printable(names[0])}{also} {'is' if len(names) == 1 else 'are'} {what}")
     return ", ".join(said)
-
-
-def parse_rate(text: str) -> tuple[int, int]:
-    """``--fps``: ``24``, ``12.5``, ``30000/1001``; the short forms of NTSC's rates (23.976, 29.97, …) mean
-    those. Raises UsageError."""
-    if text in _NTSC:
-        return _NTSC[text] * 1000, 1001
-    found = _RATE.match(text)
-    rate = Fraction(found[1]) / int(found[2] or 1) if found and int(found[2] or 1) else Fraction(0)
-    if not 0 < rate <= 1000:
-        raise UsageError(f"--fps {text}: give frames a second, such as 24, 23.976 or 30000/1001")
-    return rate.numerator, rate.denominator
-
-
-def film_rate(settings: SequenceSettings) -> tuple[int, int]:
-    """Frames per second of a sequence."""
-    return settings.fps or (24, 1)
 
 
 def _names(folder: Path) -> list[str]:

@@ -39,7 +39,6 @@ class GridSettings(msgspec.Struct, frozen=True, kw_only=True):
 class SequenceSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How an input of numbered images is read as a film."""
 
-    fps: Rational | None = None  #: frames per second, exact; None: the default
     on_gap: Literal["fail", "hold", "skip"] = "fail"  #: a missing number: refuse, repeat the last, leave out
     conform: tuple[int, int] | None = None  #: width and height that all images are scaled to
 
@@ -66,10 +65,24 @@ class ImageOutput(msgspec.Struct, frozen=True, kw_only=True):
     existing: tuple[tuple[int, int], ...] = ()  #: ranges ``[first, stop)`` of numbers that are not rendered
 
 
+class SourceSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How the input is taken. What is asked of damage changes no part, so that a run that was stopped by it
+    can be resumed without it."""
+
+    stream: int | None = None  #: index of the video stream in the container; None: the first that has frames
+    fps: Rational | None = None  #: a constant rate, frames per second; None: every frame at its own time
+    on_size_change: Literal["scale", "refuse"] = "scale"  #: a picture of another size than the first
+    on_error: Literal["skip", "stop"] = "skip"  #: pictures that are damaged or can't be decoded
+
+
+Audio = Literal["auto", "copy", "aac", "opus", "flac", "none"]
+
+
 class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     video: VideoSettings = VideoSettings()
     grid: GridSettings = GridSettings()
-    audio: Literal["auto", "none"] = "auto"  #: auto: copy where the container allows, else encode once
+    source: SourceSettings = SourceSettings()
+    audio: Audio = "auto"  #: auto: copy where the container allows, else encode once
     container: str = "mp4"
     sequence: SequenceSettings = SequenceSettings()
     trim: TrimSettings = TrimSettings()
@@ -79,9 +92,7 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
 def settings_hash(settings: JobSettings, build: str, fingerprint: str) -> str:
     """What a part's bytes depend on, besides its number: encoder settings, grid, build and input, and which
     frames of that are taken."""
-    taken = (settings.sequence, settings.trim, settings.images)
-    relevant = (settings.video, settings.grid, build, fingerprint, *(() if taken == _ALL else taken))
+    source = msgspec.structs.replace(settings.source, on_error="skip")
+    taken = (source, settings.sequence, settings.trim, settings.images)
+    relevant = (settings.video, settings.grid, build, fingerprint, *taken)
     return hashlib.sha256(msgspec.json.encode(relevant, order="sorted")).hexdigest()[:32]
-
-
-_ALL = (SequenceSettings(), TrimSettings(), ImageOutput())

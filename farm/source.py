@@ -55,6 +55,14 @@ class ImageFile(msgspec.Struct, frozen=True, array_like=True):
     mtime_ns: int
 
 
+class ConstantRate(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a job whose frames are not the source's own: which of those each of them shows."""
+
+    pts: tuple[int, ...]  #: of the source's frames, in display order
+    time_base: Rational  #: the source's
+    picks: tuple[int, ...]  #: for each frame of the job the number of the source's frame
+
+
 class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     fingerprint: str
@@ -73,7 +81,8 @@ class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
     linear: bool = False  #: read from the start and count, because seeking can't be trusted
     linear_reason: str = ""
     others: tuple[StreamInfo, ...] = ()
-    warnings: tuple[str, ...] = ()
+    damage: tuple[str, ...] = ()  #: what is broken or missing in it, a sentence each
+    warnings: tuple[str, ...] = ()  #: what else is to be said
     color_range: int = 0  #: this and the next three by the code points of ITU-T H.273 as FFmpeg numbers them
     color_primaries: int = 2
     color_trc: int = 2
@@ -90,6 +99,7 @@ class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
     cut: tuple[int, int | None] | None = None
     kept: tuple[int, ...] = ()  #: where not all frames of the input are taken: which, counted from 0
     numbers: tuple[int, ...] = ()  #: where images are written: the number of each frame's file
+    constant: ConstantRate | None = None  #: pts and time_base above are those of a constant rate
 
     @property
     def frames(self) -> int:

@@ -104,6 +104,15 @@ def trim_index(index: SourceIndex, trim: TrimSettings) -> SourceIndex:
 def only(index: SourceIndex, kept: Sequence[int]) -> SourceIndex:
     """An index with those of its frames alone, at the times they have."""
     keys = set(index.keys)
+    if index.constant is not None:  # whose reader is told by the picks which frames of the source are wanted
+        picks = tuple(index.constant.picks[frame] for frame in kept)
+        return msgspec.structs.replace(
+            index,
+            pts=tuple(index.pts[frame] for frame in kept),
+            keys=tuple(number for number, frame in enumerate(kept) if frame in keys),
+            numbers=tuple(index.numbers[frame] for frame in kept) if index.numbers else (),
+            constant=msgspec.structs.replace(index.constant, picks=picks),
+        )
     return msgspec.structs.replace(
         index,
         pts=tuple(index.pts[frame] for frame in kept),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from farm.errors import InputError, UsageError
+from farm.rates import parse_rate
 from farm.sequence import (
     Pattern,
     changes,
@@ -17,7 +18,6 @@ from farm.sequence import (
     find_sequence,
     list_images,
     parse_pattern,
-    parse_rate,
     refuse_gaps,
     sequence_fingerprint,
     spans,

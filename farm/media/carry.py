@@ -25,9 +25,16 @@ from av.audio.stream import AudioStream
 from av.container import InputContainer, OutputContainer
 from av.stream import AttachmentStream, Discard, Disposition, Stream
 
+from farm.errors import InputError
 from farm.media.range import Window, within
 from farm.media.sound import add_sound, encode_sound
-from farm.media.streams import MILLISECOND_CONTAINERS, StreamChoice, StreamPlan, open_source
+from farm.media.streams import (
+    CLOCK_SLIPS_SECONDS,
+    MILLISECOND_CONTAINERS,
+    StreamChoice,
+    StreamPlan,
+    open_source,
+)
 
 #: What is heard sooner than this counts as heard from zero on (shifts are rounded up to a tick).
 _EARLY_SECONDS = Fraction(1, 1000)
@@ -88,7 +95,8 @@ class Carrier:
         """Find out how the output can hide samples. mp4 and mov do it by an edit list, from zero back; for
         Matroska FFmpeg writes a field, if the encoder or a Matroska input told it how much."""
         self._edit_list = output.format.name not in MILLISECOND_CONTAINERS
-        told = "opus" in (self.choice.target or self.choice.codec) or "matroska" in source.format.name
+        encoded = self.choice.action == "encode"
+        told = encoded or self.choice.codec == "opus" or "matroska" in source.format.name
         cut = self.begins_seconds is not None  # what is told is for the input's own beginning
         self._hiding = told and not self._edit_list and not cut
 
@@ -106,7 +114,7 @@ class Carrier:
                 start = start if self.begins_seconds is None else max(start, self.begins_seconds)
                 heard = start if heard is None else max(start, heard)
             shown = shown or not packet.is_discard
-            if shown and _middle(packet) > heard:
+            if shown and _middle(packet) > (heard if self.heard_seconds is None else self.heard_seconds):
                 break
         if heard is None:
             return
@@ -116,7 +124,8 @@ class Carrier:
             self.heard_seconds = max(self.heard_seconds, self.begins_seconds)
         self.first_seconds = self.heard_seconds
         if not self._hiding and not self._edit_list:
-            self.first_seconds = min(_start(p) for p in lead if _middle(p) > self.heard_seconds)
+            kept = (_start(packet) for packet in lead if _middle(packet) > self.heard_seconds)
+            self.first_seconds = min(kept, default=self.heard_seconds)
         self._source = _shown(chain(lead, packets), self.heard_seconds)
 
 
@@ -257,12 +266,19 @@ def _from(packets: _Packets, heard: Fraction) -> _Packets:
 def _moved(packets: _Packets, shift: Fraction, target: Stream) -> _Packets:
     """In the output's stream, later by ``shift``; what comes too early for a muxer is pushed back."""
     ticks: int | None = None
-    last = -(1 << 63)
+    last: int | None = None
     for packet in packets:
         assert packet.pts is not None and packet.dts is not None
         if ticks is None:
             ticks = round(shift / packet.time_base)
-        packet.dts = max(packet.dts + ticks, last + 1)
+        packet.dts += ticks
+        if last is not None and (last - packet.dts) * packet.time_base > CLOCK_SLIPS_SECONDS:
+            raise InputError(
+                f"the clock of stream {packet.stream_index} of the input starts anew after "
+                f"{float((last - ticks) * packet.time_base):.1f} s, so that it can't be kept in step; "
+                "--audio none leaves sound out"
+            )
+        packet.dts = packet.dts if last is None else max(packet.dts, last + 1)
         packet.pts = max(packet.pts + ticks, packet.dts)
         packet.stream = target
         last = packet.dts

@@ -25,13 +25,15 @@ from farm.facts import StitchFacts, VerifyFacts
 from farm.media.sequence import BadImage, decode_image
 from farm.media.streams import plan_streams
 from farm.media.survey import read_packets, survey_parts
+from farm.media.unwanted import damage_words, refuse_found
 from farm.outputs import image_pattern
 from farm.parts import sync_folder
 from farm.paths import PARTIAL_SUFFIX, is_full, printable, reason
 from farm.sequence import Pattern, list_images, spans
-from farm.settings import IMAGE_ENCODERS, IMAGES
+from farm.settings import IMAGE_ENCODERS, IMAGES, SourceSettings
 from farm.source import ImageFile, SourceIndex
 
+_AS_IT_IS = SourceSettings()
 _SAMPLES = 8
 #: The survey's share of the progress, which runs from 0 to 1.
 _SURVEY_SHARE = 0.3
@@ -45,15 +47,18 @@ def write_images(
     parts: Sequence[Path],
     folder: Path,
     on_progress: Callable[[float], None],
+    source: SourceSettings = _AS_IT_IS,
 ) -> StitchFacts:
     """Write the images of all parts into ``folder``, which is made anew, each under its final name.
 
     Raises DamagedPart for a part that must be rendered again, VerificationError if the parts don't make up
-    the job, OutputError if a file can't be written. No folder is left after an error.
+    the job, OutputError if a file can't be written, InputError for damage that ``source`` doesn't put up
+    with. No folder is left after an error.
     """
     survey = survey_parts(
         index, settings_hash, parts, 1, lambda done: on_progress(_SURVEY_SHARE * done / len(parts))
     )
+    refuse_found(index, source, survey)
     pattern = _pattern_in(folder)
     written = 0
     try:
@@ -80,7 +85,7 @@ def write_images(
         output_bytes=written,
         lost_pts=survey.lost_pts,
         streams=tuple(choice.words for choice in plan.choices),
-        warnings=_lost_words(index, survey.lost_pts),
+        warnings=(*damage_words(index, survey), *_lost_words(index, survey.lost_pts)),
     )
 
 
@@ -101,10 +106,7 @@ def _lost_words(index: SourceIndex, lost_pts: Sequence[int]) -> tuple[str, ...]:
     if not lost_pts:
         return ()
     numbers = [index.numbers[bisect_left(index.pts, pts)] for pts in lost_pts]
-    return (
-        f"{len(numbers)} of {index.frames} frames could not be decoded and their images are missing: "
-        f"{spans(numbers)}",
-    )
+    return (f"the images of frames that could not be decoded are missing: {spans(numbers)}",)
 
 
 def _unwritable(folder: Path, error: OSError) -> OutputError:

@@ -133,7 +133,10 @@ def _is_text(head: bytes) -> bool:
 
 
 def _candidates(container: InputContainer, path: Path, stream: int | None) -> list[int]:
-    found = [video.index for video in container.streams.video if not video.disposition & _NOT_VIDEO]
+    videos = [video for video in container.streams.video if not video.disposition & _NOT_VIDEO]
+    found = [video.index for video in videos if video.codec_context is not None]
+    if videos and not found:
+        raise InputError(f"{path} has video in a format that this build can't decode, or is damaged")
     if stream is None:
         if found:
             return found
@@ -286,7 +289,13 @@ def _assemble(
     reason: str,
     others: tuple[StreamInfo, ...],
 ) -> SourceIndex:
-    warnings = _warnings(container, video, scan, trial)
+    warnings = []
+    if video.metadata.get("alpha_mode") == "1" and not _has_alpha(trial.first):
+        warnings.append(
+            "its transparency is a stream of its own, which this build doesn't decode: it is lost"
+        )
+    if trial.first.interlaced_frame:
+        warnings.append("it is interlaced; the output has the same lines but is not marked as interlaced")
     if reason:
         warnings.append(f"every worker reads from the start of the file: {reason}")
     time_base = video.time_base or Fraction(1, 1000)
@@ -317,6 +326,7 @@ def _assemble(
         linear=bool(reason),
         linear_reason=reason,
         others=others,
+        damage=tuple(_damage(container, video, scan, trial)),
         warnings=tuple(warnings),
         color_range=frame.color_range or context.color_range,
         color_primaries=_known(frame.color_primaries, context.color_primaries),
@@ -328,23 +338,21 @@ def _assemble(
     )
 
 
-def _warnings(container: InputContainer, video: VideoStream, scan: _Scan, trial: _Trial) -> list[str]:
-    warnings = []
+def _damage(container: InputContainer, video: VideoStream, scan: _Scan, trial: _Trial) -> list[str]:
+    damage = []
     if scan.first_key:
-        warnings.append(f"it begins with {scan.first_key} packets before the first keyframe: not decodable")
+        damage.append(f"it begins with {scan.first_key} packets before the first keyframe: not decodable")
     if scan.corrupt:
-        warnings.append(f"{scan.corrupt} of its packets are damaged")
+        damage.append(f"{scan.corrupt} of its packets are damaged")
     elif trial.damaged:
-        warnings.append("some of its pictures are damaged or can't be decoded")
+        damage.append("some of its pictures are damaged or can't be decoded")
     if scan.cut_short:
-        warnings.append(f"it can be read up to a point only: {scan.cut_short}")
+        damage.append(f"it can be read up to a point only: {scan.cut_short}")
     elif len(scan.packets) < video.frames * _TOLERATED_SHARE:
-        warnings.append(f"its header promises {video.frames} frames and {len(scan.packets)} are there")
+        damage.append(f"its header promises {video.frames} frames and {len(scan.packets)} are there")
     else:
-        warnings += _missing_end(container, video, scan)
-    if trial.first.interlaced_frame:
-        warnings.append("it is interlaced; the output has the same lines but is not marked as interlaced")
-    return warnings
+        damage += _missing_end(container, video, scan)
+    return damage
 
 
 def _missing_end(container: InputContainer, video: VideoStream, scan: _Scan) -> list[str]:
@@ -364,6 +372,10 @@ def _promised_seconds(container: InputContainer, video: VideoStream) -> float | 
     if len(container.streams) == 1 and container.duration is not None:
         return container.duration / av.time_base
     return None
+
+
+def _has_alpha(frame: av.VideoFrame) -> bool:
+    return any(part.is_alpha for part in frame.format.components)
 
 
 def _known(*code_points: int) -> int:

@@ -5,7 +5,8 @@ Rules of this file (spec and measurements: media.md):
   the index;
 - every anchoring opens the file anew, so that what a range decodes to never depends on what was read before;
 - running on from range to range is allowed while nothing was damaged, and then gives the same pictures;
-- a range with a hole is read again from ever earlier keyframes, in the end from the first packet;
+- a range with a hole is read again from ever earlier keyframes, in the end from the first packet; so is one
+  with damage that the decoder comes to before it has a sound group of pictures behind it;
 - in linear mode everything is read from the first packet on, and there is nothing to doubt;
 - the decoder has one thread: two changed pictures of damaged files.
 """
@@ -35,6 +36,11 @@ Numbered = tuple[int, av.VideoFrame]
 #: In these a keyframe may be a recovery point, which is not an I picture.
 RECOVERING_CODECS = ("h264", "hevc")
 _SEEK_TRIES = 3
+#: How many pictures may come before one that was to be shown earlier.
+_LATE_FRAMES = 8
+#: Keyframes before the damage: one to enter at, one whose group of pictures is whole, and one more because
+#: damage is seen only when the picture comes out.
+_SETTLED_KEYS = 3
 INTRA = (PictureType.NONE, PictureType.I, PictureType.SI, PictureType.BI)
 _PADDED_FORMATS = {"bgr0": 3, "rgb0": 3, "0bgr": 0, "0rgb": 0}
 
@@ -73,8 +79,8 @@ def decode(
     """All pictures of ``packets``, to the last one the decoder holds back. What can't be decoded is passed
     over; ``damaged`` is called whenever there is a sign of damage, before the picture is handed out."""
     context = video.codec_context
-    for packet in packets:
-        if packet.is_corrupt:
+    for packet in chain(packets, (None,)):
+        if packet is not None and packet.is_corrupt:
             damaged()
         try:
             frames = context.decode(packet)
@@ -85,10 +91,6 @@ def decode(
             if frame.is_corrupt:
                 damaged()
             yield frame
-    try:
-        yield from context.decode(None)
-    except av.error.FFmpegError:
-        damaged()
 
 
 def frame_crc(frame: av.VideoFrame) -> int:
@@ -203,7 +205,7 @@ class FrameReader:
         for number, frame in chain(self._held(), self._pass.frames):
             if number < expected:
                 continue
-            if self._rung < 0 and self._pass.damaged:
+            if self._pass.damaged and not (final or (self._rung >= 0 and self._pass.settled)):
                 raise ReadAgain
             if number > expected:
                 gap = range(expected, min(number, stop))
@@ -217,7 +219,7 @@ class FrameReader:
             yield number, frame
             expected = number + 1
         else:
-            if self._rung < 0 and self._pass.damaged:
+            if self._pass.damaged and not (final or (self._rung >= 0 and self._pass.settled)):
                 raise ReadAgain
             if expected < stop and not final:
                 self._climb_unless_settled(range(expected, stop))
@@ -250,13 +252,20 @@ class _Pass:
         self._anchor = anchor
         self._decoded = decoded
         self.damaged = False  #: there was a sign of damage since the anchor
+        self._sound_keys = 0  # keyframes before it
         self._container, self._video = open_video(index.path, index.stream)
         try:
             packets = self._checked(self._landed())
-            self.frames = self._numbered(decode(self._video, packets, self._note_damage))
+            self.frames = _in_order(self._numbered(decode(self._video, packets, self._note_damage)))
         except BaseException:
             self.close()
             raise
+
+    @property
+    def settled(self) -> bool:
+        """Whether the decoder came to the damage with all it would have after one pass from the start: what
+        is broken is made up for from pictures before it, in a damaged keyframe from those before that."""
+        return self._anchor == 0 or self._sound_keys >= _SETTLED_KEYS
 
     def close(self) -> None:
         self._container.close()
@@ -313,6 +322,8 @@ class _Pass:
         try:
             for packet in packets:
                 count += 1
+                if packet.is_keyframe and not self.damaged:
+                    self._sound_keys += 1
                 yield packet
         except av.error.FFmpegError as error:
             trouble = str(error.strerror)
@@ -352,6 +363,25 @@ class _Pass:
 
     def _note_damage(self) -> None:
         self.damaged = True
+
+
+def _in_order(frames: Iterator[Numbered]) -> Iterator[Numbered]:
+    """Some decoders that lost a keyframe hand out pictures after later ones: at a hole, wait for them."""
+    waiting: dict[int, av.VideoFrame] = {}
+    expected: int | None = None
+    for number, frame in frames:
+        if expected is None or number <= expected:
+            expected = number + 1 if expected is None else max(expected, number + 1)
+            yield number, frame
+        else:
+            waiting[number] = frame
+        if len(waiting) > _LATE_FRAMES:
+            expected = min(waiting)
+        while expected in waiting:
+            yield expected, waiting.pop(expected)
+            expected += 1
+    for number in sorted(waiting):
+        yield number, waiting[number]
 
 
 def _is(packet: VideoPacket, entry: PacketEntry) -> bool:

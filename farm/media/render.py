@@ -109,9 +109,12 @@ class PartRenderer:
             time_base=self._index.time_base,
             extradata=encoder.extradata or b"",
         )
+        size = self._index.width, self._index.height
         first_crc: int | None = None
         planned: set[int] = set()
         made: list[int] = []
+        damaged: list[int] = []
+        resized: list[int] = []
         with PartWriter(path, header) as writer:
 
             def write(packets: list[PartPacket]) -> None:
@@ -123,7 +126,10 @@ class PartRenderer:
                 progress.before_frame(number)
                 if number == start:
                     first_crc = frame_crc(frame)
-                planned.add(self._index.pts[number])
+                pts = self._index.pts[number]
+                planned.add(pts)
+                damaged += [pts] if frame.is_corrupt else []
+                resized += [pts] if (frame.width, frame.height) != size else []
                 write(_encode(encoder, conform(frame, self._picture)))
             if planned:  # encoders may fail when flushed without a frame
                 write(_encode(encoder, None))
@@ -134,6 +140,8 @@ class PartRenderer:
                 first_frame_crc=first_crc,
                 next_frame_crc=None if following is None else frame_crc(following),
                 lost_frames=len(self._reader.lost),
+                damaged_pts=tuple(damaged),
+                resized_pts=tuple(resized),
             )
 
     def _decoded(self) -> None:

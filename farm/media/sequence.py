@@ -21,12 +21,13 @@ import av
 import msgspec
 
 from farm.errors import InputError
+from farm.media.constant import ConstantReader
 from farm.media.encode import choose_picture
 from farm.media.hdr import display_matrix
 from farm.media.read import FrameReader, Numbered, ReadError
 from farm.media.times import rational
 from farm.paths import printable, reason
-from farm.sequence import Pattern, close_gaps, film_rate, list_images, refuse_gaps, sequence_fingerprint
+from farm.sequence import Pattern, close_gaps, list_images, refuse_gaps, sequence_fingerprint
 from farm.settings import JobSettings, VideoSettings
 from farm.source import ImageFile, SourceIndex
 from farm.trim import kept_frames
@@ -34,6 +35,8 @@ from farm.trim import kept_frames
 CONTAINER = "image sequence"
 #: Images decoded before any work, evenly spread, to see early what would stop the job late.
 _LOOKED_AT = 16
+#: Frames a second, where none is asked for.
+_RATE = (24, 1)
 _UNSPECIFIED = 2
 _RGB = 0
 _LINEAR_LIGHT = 8
@@ -61,6 +64,8 @@ def open_reader(
     """The reader that suits the source."""
     if index.images:
         return ImageReader(index, settings, decoded=decoded)
+    if index.constant is not None:
+        return ConstantReader(index, linear=linear, decoded=decoded)
     return FrameReader(index, linear=linear, decoded=decoded)
 
 
@@ -182,14 +187,14 @@ def index_sequence(pattern: Pattern, settings: JobSettings) -> SourceIndex:
     decoded or isn't like the first one; UsageError if no frame is taken.
     """
     images, warnings = close_gaps(list_images(pattern), pattern, settings.sequence.on_gap)
-    rate = film_rate(settings.sequence)
+    rate = settings.source.fps or _RATE
     kept = kept_frames(range(len(images)), 1 / Fraction(*rate), settings.trim)
     images = [images[number] for number in kept]
     refuse_gaps(images, pattern)
     pts = range(0, len(images) * kept.step, kept.step)
     index = _describe(pattern, images, tuple(pts), rate, settings)
     _look_at_some(index, settings)
-    if settings.sequence.fps is None:
+    if settings.source.fps is None:
         warnings.append("images have no frame rate: 24 a second are shown; --fps sets another")
     if index.codec in _CURVE and not _is_float(settings.video.pix_fmt or ""):
         warnings.append("linear light is given the curve of sRGB, and what is brighter than white is clipped")

@@ -23,6 +23,7 @@ _BITS_MIN = 96_000
 _OPUS_RATE = 48_000
 #: By the number of channels; both encoders take these and not every other.
 _LAYOUTS = ("mono", "stereo", "3.0", "quad", "5.0", "5.1", "6.1", "7.1")
+_SAMPLE_FORMATS = {"libopus": "flt", "aac": "fltp"}
 _Packets: TypeAlias = "Iterator[av.Packet[Stream]]"
 
 
@@ -42,11 +43,16 @@ def add_sound(output: OutputContainer, encoder: str, stream: AudioStream) -> Str
     context = target.codec_context
     assert isinstance(context, av.AudioCodecContext)
     context.layout = _LAYOUTS[channels - 1]
-    context.format = "flt" if encoder == "libopus" else "fltp"
+    context.format = _SAMPLE_FORMATS.get(encoder) or _flac_format(stream)
     context.time_base = Fraction(1, rate)
     context.thread_count = 1
     context.open()
     return target
+
+
+def _flac_format(stream: AudioStream) -> str:
+    """16 bits where the source has no more, else 24 of 32."""
+    return "s16" if stream.format is not None and stream.format.bytes <= 2 else "s32"
 
 
 def encode_sound(packets: _Packets, stream: AudioStream, target: Stream, listener: Listener) -> _Packets:

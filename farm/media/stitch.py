@@ -34,7 +34,8 @@ from farm.media.encode import configure_encoder
 from farm.media.range import window_of, within_chapters
 from farm.media.streams import MILLISECOND_CONTAINERS, StreamPlan, container_name, open_source, plan_streams
 from farm.media.survey import DamagedPart as DamagedPart
-from farm.media.survey import Timeline, read_packets, survey_parts
+from farm.media.survey import Survey, Timeline, read_packets, survey_parts
+from farm.media.unwanted import damage_words, refuse_found, size_words
 from farm.settings import JobSettings
 from farm.source import SourceIndex
 
@@ -47,6 +48,8 @@ _PROGRESS_PACKETS = 256
 #: A finer clock than this is made coarser where that loses nothing: durations in mp4 have 32 bits.
 _FINE_TICKS_PER_SECOND = 1_000_000
 _TIMESCALE_MIN, _TIMESCALE_MAX = 10_000, (1 << 31) - 1
+#: By so much is a container's word for its length off that was rounded to a millisecond.
+_ROUNDING_SECONDS = Fraction(1, 1000)
 #: Codecs whose own header tells the shape of the pixels.
 _SHAPED_CODECS = frozenset({"h264", "hevc", "mpeg4", "mpeg2video", "ffv1"})
 _Timed: TypeAlias = "tuple[float, av.Packet[Stream]]"
@@ -77,7 +80,7 @@ def stitch(
 
     Raises DamagedPart for a part that must be rendered again, VerificationError if the parts don't make up
     the job, OutputError if the output can't be written, InputError if the input is gone, UsageError if the
-    container can't hold the video's times.
+    container can't hold the video's times. InputError, too, for damage that the settings don't put up with.
     """
     plan = plan_streams(Path(index.path), index, settings.container, settings.audio)
     source = _read_source(index)
@@ -88,6 +91,7 @@ def stitch(
         source.last_duration,
         lambda done: on_progress(_SURVEY_SHARE * done / len(parts)),
     )
+    refuse_found(index, settings.source, survey)
     timeline = survey.timeline
     try:
         with ExitStack() as stack:
@@ -125,7 +129,7 @@ def stitch(
         lost_pts=survey.lost_pts,
         streams=_stream_words(plan, carriers),
         carried=tuple(carrier.choice.kind for carrier in carriers if carrier.first_seconds is not None),
-        warnings=_warnings(index, settings, survey.lost_pts, shift),
+        warnings=_warnings(index, settings, survey, shift),
     )
 
 
@@ -153,8 +157,10 @@ def _last_duration(index: SourceIndex, stream: Stream) -> int:
     """Of the last frame, in ticks: until the stream's end if the container's word for that is plausible, else
     as long as the frame before."""
     gaps = [after - before for before, after in zip(index.pts[:-1], index.pts[1:], strict=True)]
-    if stream.duration:
+    if stream.duration and index.constant is None:
         rest = (stream.start_time or 0) + stream.duration - index.pts[-1]
+        if gaps and abs(rest - gaps[-1]) * Fraction(*index.time_base) < _ROUNDING_SECONDS:
+            return gaps[-1]
         if 0 < rest <= 2 * max(gaps, default=rest):
             return rest
     if gaps:
@@ -284,9 +290,7 @@ def _stream_words(plan: StreamPlan, carriers: Sequence[Carrier]) -> tuple[str, .
     )
 
 
-def _warnings(
-    index: SourceIndex, settings: JobSettings, lost_pts: Sequence[int], shift: Fraction
-) -> tuple[str, ...]:
+def _warnings(index: SourceIndex, settings: JobSettings, survey: Survey, shift: Fraction) -> tuple[str, ...]:
     warnings = []
     shape = index.sample_aspect_ratio or (1, 1)
     codec = av.Codec(settings.video.encoder, "w").canonical_name
@@ -295,12 +299,9 @@ def _warnings(
             f"the shape of the pixels, {shape[0]}:{shape[1]}, is lost: {codec} doesn't carry it, and neither "
             f"does {container_name(settings.container)} as PyAV writes it; an .mp4 does"
         )
-    if lost_pts:
-        seconds = float(lost_pts[0] * Fraction(*index.time_base))
-        warnings.append(
-            f"{len(lost_pts)} of {index.frames} frames could not be decoded and are missing, the first at "
-            f"{seconds:.3f} s"
-        )
+    warnings += damage_words(index, survey)
+    if survey.resized_pts:
+        warnings.append(f"{size_words(index, survey.resized_pts)}; they were scaled to it")
     if shift and index.cut is None:
         warnings.append(
             f"all times are {float(shift):.3f} s later than in the input, where some lie before zero"

@@ -19,7 +19,7 @@ import msgspec
 from av.stream import Disposition, Stream
 
 from farm.errors import InputError, UsageError
-from farm.settings import IMAGES
+from farm.settings import IMAGES, Audio
 from farm.source import SourceIndex
 
 Action = Literal["copy", "encode", "convert", "attach", "skip"]
@@ -39,6 +39,8 @@ _AUDIO_COPIED = {
     "webm": frozenset({"opus", "vorbis"}),
 }
 _AUDIO_ENCODER = {"mp4": "aac", "mov": "aac", "matroska": "libopus", "webm": "libopus"}
+#: What ``--audio`` calls them, with the encoder.
+_AUDIO_ENCODERS = {"aac": "aac", "opus": "libopus", "flac": "flac"}
 _SUBTITLES_COPIED = {
     "mp4": frozenset({"mov_text"}),
     "mov": frozenset({"mov_text"}),
@@ -51,6 +53,12 @@ _SUBTITLES_CONVERTED = {
     ("subrip", "mov"): "mov_text",
     ("mov_text", "matroska"): "subrip",
 }
+#: Kinds of streams that a viewer would miss, and the reason of those that nobody will.
+_MISSED = frozenset({"audio", "subtitle", "cover", "attachment"})
+_IN_STEP = frozenset({"audio", "subtitle"})
+#: Clocks that run backwards by less are careless, those that do by more start anew.
+CLOCK_SLIPS_SECONDS = Fraction(1)
+_NOT_ASKED = "no audio was asked for"
 _COVER_COPIED = {"mp4": frozenset({"mjpeg", "png", "bmp"})}
 _COVER_TYPES = {"mjpeg": ("cover.jpg", "image/jpeg"), "png": ("cover.png", "image/png")}
 
@@ -87,13 +95,21 @@ class StreamPlan(msgspec.Struct, frozen=True, kw_only=True):
         """Those that end up in the output."""
         return tuple(choice for choice in self.choices if choice.action != "skip")
 
+    @property
+    def lost(self) -> tuple[StreamChoice, ...]:
+        """Those a viewer would miss, left out though nobody asked for that."""
+        return tuple(
+            choice
+            for choice in self.choices
+            if choice.action == "skip" and choice.kind in _MISSED and choice.reason != _NOT_ASKED
+        )
 
-def plan_streams(
-    path: Path, index: SourceIndex, container: str, audio: Literal["auto", "none"] = "auto"
-) -> StreamPlan:
+
+def plan_streams(path: Path, index: SourceIndex, container: str, audio: Audio = "auto") -> StreamPlan:
     """Decide on every stream of ``path`` but ``index.stream``; ``container`` is the muxer's name.
 
-    Raises InputError if the file can't be opened, UsageError if the container can't hold the video's times.
+    Raises InputError if the file can't be opened or its clock starts anew, UsageError if the container can't
+    hold the video's times or the sound as it was asked for.
     """
     check_timing(index, container)
     if index.images:
@@ -102,7 +118,27 @@ def plan_streams(
         choices = tuple(
             _choose(stream, container, audio) for stream in source.streams if stream.index != index.stream
         )
-    return StreamPlan(container=container, choices=choices)
+    plan = StreamPlan(container=container, choices=choices)
+    if any(choice.kind in _IN_STEP for choice in plan.carried):
+        check_clock(index)
+    return plan
+
+
+def check_clock(index: SourceIndex) -> None:
+    """Raises InputError if the times of the video start anew somewhere: pictures can be spaced evenly then,
+    but nothing tells where the sound belongs."""
+    latest: int | None = None
+    for packet in index.packets:
+        if packet.dts is None:
+            continue
+        if latest is not None and (latest - packet.dts) * Fraction(*index.time_base) > CLOCK_SLIPS_SECONDS:
+            at = float(latest * Fraction(*index.time_base))
+            raise InputError(
+                f"the clock of {index.path} starts anew after {at:.1f} s, as in recordings strung together, "
+                "so that its sound can't be kept in step: join them with a tool that mends times, or render "
+                "the pictures alone with --audio none"
+            )
+        latest = packet.dts if latest is None else max(latest, packet.dts)
 
 
 def check_timing(index: SourceIndex, container: str) -> None:
@@ -142,7 +178,7 @@ def codec_name(stream: Stream) -> str:
     return (stream.name or "") if stream.type == "data" else ""
 
 
-def _choose(stream: Stream, container: str, audio: Literal["auto", "none"]) -> StreamChoice:
+def _choose(stream: Stream, container: str, audio: Audio) -> StreamChoice:
     kind = "cover" if stream.disposition & Disposition.attached_pic else stream.type
     found = StreamChoice(
         index=stream.index,
@@ -166,19 +202,33 @@ def _choose(stream: Stream, container: str, audio: Literal["auto", "none"]) -> S
     return _with(found, reason=f"{kind} streams are not carried over")
 
 
-def _choose_audio(
-    found: StreamChoice, stream: Stream, container: str, audio: Literal["auto", "none"]
-) -> StreamChoice:
+def _choose_audio(found: StreamChoice, stream: Stream, container: str, audio: Audio) -> StreamChoice:
     if audio == "none":
-        return _with(found, reason="no audio was asked for")
+        return _with(found, reason=_NOT_ASKED)
+    if audio in _AUDIO_ENCODERS and audio not in _AUDIO_COPIED[container]:
+        raise UsageError(
+            f"--audio {audio}: {container_name(container)} can't hold {audio}{_holders(audio, _AUDIO_COPIED)}"
+        )
     if not found.codec:
         return _with(found, reason="its codec is unknown to this build")
-    if found.codec in _AUDIO_COPIED[container]:
+    holdable = found.codec in _AUDIO_COPIED[container]
+    if holdable and audio in ("auto", "copy"):
         return _with(found, action="copy")
     reason = f"{container_name(container)} can't hold {found.codec}"
+    holders = _holders(found.codec, _AUDIO_COPIED)
+    if audio == "copy":
+        raise UsageError(f"--audio copy: {reason}{holders}; --audio auto encodes what can't be copied")
     if stream.codec_context is None:
-        return _with(found, reason=f"{reason}, and this build can't decode it")
-    return _with(found, action="encode", target=_AUDIO_ENCODER[container], reason=reason)
+        return _with(found, reason=f"{reason}{holders}, and this build can't decode it")
+    if audio == "auto":
+        return _with(found, action="encode", target=_AUDIO_ENCODER[container], reason=reason)
+    return _with(found, action="encode", target=_AUDIO_ENCODERS[audio], reason="asked for")
+
+
+def _holders(codec: str, table: dict[str, frozenset[str]]) -> str:
+    """In words, which containers could hold a codec; empty if none could."""
+    holders = [f".{container_name(container)}" for container, codecs in table.items() if codec in codecs]
+    return f", but {' and '.join(holders)} can" if holders else ""
 
 
 def _choose_subtitle(found: StreamChoice, container: str) -> StreamChoice:
@@ -187,7 +237,7 @@ def _choose_subtitle(found: StreamChoice, container: str) -> StreamChoice:
     reason = f"{container_name(container)} can't hold {found.codec or 'them'}"
     target = _SUBTITLES_CONVERTED.get((found.codec, container))
     if target is None:
-        return _with(found, reason=reason)
+        return _with(found, reason=reason + _holders(found.codec, _SUBTITLES_COPIED))
     return _with(found, action="convert", target=target, reason=reason)
 
 
@@ -202,7 +252,7 @@ def _choose_cover(found: StreamChoice, container: str) -> StreamChoice:
 
 def _choose_attachment(found: StreamChoice, stream: Stream, container: str) -> StreamChoice:
     if container != "matroska":
-        return _with(found, reason=f"{container_name(container)} has no attachments")
+        return _with(found, reason=f"{container_name(container)} has no attachments, but .mkv has")
     name, media_type = stream.metadata.get("filename"), stream.metadata.get("mimetype")
     if not name or not media_type:
         return _with(found, reason="it has no name or type")

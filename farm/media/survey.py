@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from farm.errors import VerificationError
-from farm.parts import PartError, PartHeader, PartPacket, PartReader
+from farm.parts import PartError, PartFooter, PartHeader, PartPacket, PartReader
 from farm.source import SourceIndex
 
 
@@ -56,6 +56,8 @@ class Survey(NamedTuple):
 
     timeline: Timeline
     lost_pts: tuple[int, ...]  #: frames of the index that could not be decoded
+    damaged_pts: tuple[int, ...]  #: frames that are damaged and are there all the same
+    resized_pts: tuple[int, ...]  #: frames of another size than the first
     extradata: bytes  #: the encoder's header, the same in all parts
 
 
@@ -72,11 +74,13 @@ def survey_parts(
     """
     present: list[int] = []
     lost: list[int] = []
+    damaged: list[int] = []
+    resized: list[int] = []
     delay = 0
     stop = 0
     extradata: bytes | None = None
     for part, path in enumerate(parts):
-        header, pts = _read_part(part, path, settings_hash)
+        header, footer, pts = _read_part(part, path, settings_hash)
         if header.part != part or header.start != stop or not header.start < header.stop <= index.frames:
             raise VerificationError(
                 f"{path} is part {header.part}, frames {header.start} to {header.stop}, where part {part} "
@@ -92,13 +96,16 @@ def survey_parts(
         delay = max(delay, _delay(pts, shown))
         present += shown
         lost += sorted(set(planned) - set(shown))
+        damaged += footer.damaged_pts
+        resized += footer.resized_pts
         stop = header.stop
         on_part(part + 1)
     if extradata is None or stop != index.frames:
         raise VerificationError(f"the parts end at frame {stop} of {index.frames}: some are missing")
     if not present:
         raise VerificationError("not one frame of the source could be decoded: there is nothing to write")
-    return Survey(Timeline(present, delay, last_duration), tuple(lost), extradata)
+    timeline = Timeline(present, delay, last_duration)
+    return Survey(timeline, tuple(lost), tuple(damaged), tuple(resized), extradata)
 
 
 def read_packets(part: int, path: Path) -> Iterator[PartPacket]:
@@ -110,8 +117,8 @@ def read_packets(part: int, path: Path) -> Iterator[PartPacket]:
         raise DamagedPart(part, _reason(error)) from error
 
 
-def _read_part(part: int, path: Path, settings_hash: str) -> tuple[PartHeader, list[int]]:
-    """Header and pts in decoding order."""
+def _read_part(part: int, path: Path, settings_hash: str) -> tuple[PartHeader, PartFooter, list[int]]:
+    """Header, footer and pts in decoding order."""
     try:
         with PartReader(path) as reader:
             packets = [(packet.pts, packet.key) for packet in reader.packets()]
@@ -129,7 +136,7 @@ def _read_part(part: int, path: Path, settings_hash: str) -> tuple[PartHeader, l
         )
     if packets and not packets[0][1]:
         raise DamagedPart(part, "it doesn't begin with a keyframe")
-    return header, [pts for pts, _ in packets]
+    return header, footer, [pts for pts, _ in packets]
 
 
 def _delay(decoded: Sequence[int], shown: Sequence[int]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
@@ -10,6 +11,7 @@ from farm.clock import MonotonicClock
 from farm.errors import UsageError
 from farm.facts import Probed, StitchFacts, VerifyFacts
 from farm.media.clip import make_clip
+from farm.media.constant import make_constant
 from farm.media.encode import build_identity, check_encoder
 from farm.media.images import verify_images, write_images
 from farm.media.index import index_source
@@ -17,6 +19,7 @@ from farm.media.render import measure_speed
 from farm.media.sequence import index_sequence, player_warnings
 from farm.media.stitch import stitch
 from farm.media.streams import plan_streams
+from farm.media.unwanted import refuse_unwanted
 from farm.media.verify import verify
 from farm.outputs import number_images, numbered_words
 from farm.sequence import find_sequence
@@ -35,9 +38,15 @@ def probe_job(path: Path, settings: JobSettings) -> Probed:
         build=build_identity(),
         streams=(
             *((numbered_words(index.numbers),) if index.numbers else ()),
-            *(choice.words for choice in plan.choices),
+            *(choice.words for choice in plan.choices if choice not in plan.lost),
         ),
-        warnings=(*index.warnings, *warnings, *player_warnings(index, settings.video)),
+        warnings=(
+            *index.damage,
+            *index.warnings,
+            *warnings,
+            *player_warnings(index, settings.video),
+            *(choice.words for choice in plan.lost),
+        ),
     )
 
 
@@ -50,15 +59,20 @@ def _index(path: Path, settings: JobSettings) -> SourceIndex:
 def _taken(path: Path, settings: JobSettings) -> SourceIndex:
     pattern = find_sequence(path)
     if pattern is not None:
+        if settings.source.stream is not None:
+            raise UsageError("--video-stream is for videos; a sequence of images has one stream")
         return index_sequence(pattern, settings)
     for option, value, default in (
-        ("--fps", settings.sequence.fps, None),
         ("--conform", settings.sequence.conform, None),
         ("--on-gap", settings.sequence.on_gap, "fail"),
     ):
         if value != default:
             raise UsageError(f"{option} is for image sequences, and {path} is not one")
-    return trim_index(index_source(path), settings.trim)
+    index = index_source(path, stream=settings.source.stream)
+    refuse_unwanted(index, settings.source)
+    if settings.source.fps is not None:
+        index = make_constant(index, Fraction(*settings.source.fps))
+    return trim_index(index, settings.trim)
 
 
 def measure_job(index_path: Path, settings: JobSettings, seconds: float) -> tuple[int, float]:
@@ -77,7 +91,7 @@ def stitch_job(
 ) -> StitchFacts:
     index = load_index(index_path)
     if settings.container == IMAGES:
-        return write_images(index, settings_hash, parts, output, on_progress)
+        return write_images(index, settings_hash, parts, output, on_progress, settings.source)
     return stitch(index, settings, settings_hash, parts, output, on_progress)
 
 

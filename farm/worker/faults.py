@@ -185,6 +185,8 @@ def drop_last_packet(path: Path) -> PartFacts:
                 first_frame_crc=footer.first_frame_crc,
                 next_frame_crc=footer.next_frame_crc,
                 lost_frames=footer.lost_frames,
+                damaged_pts=footer.damaged_pts,
+                resized_pts=footer.resized_pts,
             )
     short.replace(path)
     return facts

@@ -124,7 +124,7 @@ def test_a_range_is_the_same_on_any_fleet_and_after_a_stop(clip: Path, tmp_path:
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
-        (("--fps", "25"), 2, "--fps is for image sequences"),
+        (("--conform", "8x8"), 2, "--conform is for image sequences"),
         (("--start", "9:99"), 2, "--start 9:99"),
         (("--frames", "480:"), 2, "480 frames"),
     ],

@@ -161,11 +161,11 @@ def test_repeated_times_make_the_job_linear(tmp_path: Path) -> None:
 def test_a_cut_off_file_is_said_to_be_one(tmp_path: Path) -> None:
     path = make_clip(tmp_path / "a.mkv", frames=250)
     whole = index_source(path)
-    assert whole.warnings == ()
+    assert whole.damage == whole.warnings == ()
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     cut = index_source(path)
     assert 0 < cut.frames < 250
-    assert any("probably cut off" in warning for warning in cut.warnings)
+    assert any("probably cut off" in words for words in cut.damage)
 
 
 def test_what_a_phone_says_of_its_picture_is_kept(tmp_path: Path) -> None:
@@ -177,6 +177,11 @@ def test_what_a_phone_says_of_its_picture_is_kept(tmp_path: Path) -> None:
     assert turned.display_matrix[:5] == (0, 65536, 0, 65536, 0)
     save_index(hdr, tmp_path / "index")
     assert load_index(tmp_path / "index") == hdr
+
+
+def test_transparency_that_is_not_decoded_is_said() -> None:
+    assert any("transparency" in words for words in index_source(corpus("S17")).warnings)
+    assert not any("transparency" in words for words in index_source(corpus("S27")).warnings)
 
 
 def test_times_are_made_usable() -> None:

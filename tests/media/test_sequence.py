@@ -31,6 +31,7 @@ from farm.settings import (
     JobSettings,
     Moment,
     SequenceSettings,
+    SourceSettings,
     TrimSettings,
     VideoSettings,
 )
@@ -114,7 +115,7 @@ def test_every_format_becomes_frames(extension: str, tmp_path: Path) -> None:
 
 def test_the_film_has_the_frames_in_numeric_order_at_the_exact_rate(tmp_path: Path) -> None:
     folder = make_images(tmp_path / "in", range(8, 19), width=1)
-    index, settings = of_sequence(folder, sequence=SequenceSettings(fps=(24000, 1001)))
+    index, settings = of_sequence(folder, source=SourceSettings(fps=(24000, 1001)))
     output = tmp_path / "out.mkv"
     facts = stitch(index, settings, HASH, render(index, settings, tmp_path), output, silent)
     assert verify(output, "matroska", index, decode="all").frames == facts.frames == 11
@@ -127,7 +128,7 @@ def test_times_in_mp4_are_exact(tmp_path: Path) -> None:
     folder = make_images(tmp_path / "in", range(1, 8), "jpg")
     video = VideoSettings(preset="ultrafast")
     index, settings = of_sequence(
-        folder, video=video, container="mp4", sequence=SequenceSettings(fps=(30000, 1001))
+        folder, video=video, container="mp4", source=SourceSettings(fps=(30000, 1001))
     )
     output = tmp_path / "out.mp4"
     stitch(index, settings, HASH, render(index, settings, tmp_path), output, silent)
@@ -356,7 +357,7 @@ class TestImagesOut:
     def test_sound_is_said_to_be_left_out(self, tmp_path: Path) -> None:
         source = make_clip(tmp_path / "clip.mp4", frames=5, audio_seconds=0.2)
         probed = probe_job(source, JobSettings(video=PNG, container=IMAGES, grid=GridSettings()))
-        assert any("audio" in line and "left out" in line for line in probed.streams)
+        assert any("audio" in line and "left out" in line for line in probed.warnings)
         assert "numbered 1-5" in probed.streams[0]
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import av
+import msgspec
 import pytest
 
+from farm.errors import InputError, UsageError
 from farm.media.index import index_source
 from farm.media.streams import StreamPlan, plan_streams
-from farm.settings import VideoSettings
+from farm.media.tasks import probe_job
+from farm.settings import Audio, JobSettings, VideoSettings
 from tests.media.clips import corpus, make_clip
-from tests.media.jobs import render_job
+from tests.media.jobs import FAST, render_job
 
 LINES = [(200, 900, "Hello, <i>you</i>"), (1200, 700, "zwei\nZeilen"), (2100, 400, "три ♥")]
 
@@ -80,7 +84,7 @@ def test_mkv_takes_everything(rich: Path) -> None:
 def test_mp4_converts_the_subtitles_and_says_what_it_leaves_out(rich: Path) -> None:
     assert words(rich, "mp4")[2:] == [
         "subtitle #3 (subrip, rus): converted to mov_text (mp4 can't hold subrip)",
-        "attachment #4 (): left out (mp4 has no attachments)",
+        "attachment #4 (): left out (mp4 has no attachments, but .mkv has)",
     ]
 
 
@@ -88,7 +92,7 @@ def test_webm_encodes_the_sound(rich: Path) -> None:
     assert words(rich, "webm")[:3] == [
         "audio #1 (aac, eng): encoded to libopus (webm can't hold aac)",
         "audio #2 (aac, deu): encoded to libopus (webm can't hold aac)",
-        "subtitle #3 (subrip, rus): left out (webm can't hold subrip)",
+        "subtitle #3 (subrip, rus): left out (webm can't hold subrip, but .mkv can)",
     ]
 
 
@@ -201,3 +205,52 @@ def test_surround_sound_is_encoded_as_surround(tmp_path: Path) -> None:
     with av.open(str(tmp_path / "out")) as file:
         assert file.streams.audio[0].channels == channels
         assert sum(frame.samples for frame in file.decode(audio=0)) > 0
+
+
+def _strung_together(folder: Path, video_starts: int) -> Path:
+    """Two recordings of two seconds in one file; the times of the second's sound start anew."""
+    parts = [
+        make_clip(
+            folder / f"{number}.ts",
+            time_base=Fraction(1, 90_000),
+            pts=[start + 3600 * n for n in range(50)],
+            audio_seconds=2.0,
+        )
+        for number, start in enumerate((0, video_starts))
+    ]
+    path = folder / "both.ts"
+    path.write_bytes(b"".join(part.read_bytes() for part in parts))
+    return path
+
+
+def test_a_clock_that_starts_anew_is_refused_before_the_work_unless_there_is_no_sound(tmp_path: Path) -> None:
+    path = _strung_together(tmp_path, 0)
+    with pytest.raises(InputError, match=r"starts anew after 2\.\d s, .* --audio none"):
+        probe_job(path, JobSettings(video=FAST))
+    assert probe_job(path, JobSettings(video=FAST, audio="none")).index.frames == 100
+
+
+def test_sound_whose_clock_starts_anew_never_comes_out_squeezed(tmp_path: Path) -> None:
+    job = render_job(_strung_together(tmp_path, 50 * 3600), tmp_path)
+    with pytest.raises(InputError, match="the clock of stream 1 of the input starts anew"):
+        job.stitch(tmp_path / "out.mp4")
+    assert not (tmp_path / "out.mp4").exists()
+
+
+def test_what_is_left_out_is_said_before_the_work_with_the_container_that_could(tmp_path: Path) -> None:
+    said = probe_job(corpus("S33"), JobSettings(video=FAST)).warnings
+    assert any("left out (mp4 can't hold hdmv_pgs_subtitle, but .mkv can)" in words for words in said)
+    with pytest.raises(UsageError, match=r"--audio copy: webm can't hold ac3, but .* can; --audio auto"):
+        video = VideoSettings(encoder="libvpx-vp9")
+        probe_job(corpus("S33"), JobSettings(video=video, container="webm", audio="copy"))
+
+
+@pytest.mark.parametrize(("audio", "codec"), [("aac", "aac"), ("opus", "opus"), ("flac", "flac")])
+def test_sound_is_encoded_as_asked(audio: Audio, codec: str, tmp_path: Path) -> None:
+    source = make_clip(tmp_path / "a.mp4", frames=25, audio_seconds=1.0)
+    job = render_job(source, tmp_path)
+    job = replace(job, settings=msgspec.structs.replace(job.settings, audio=audio))
+    facts = job.stitch(tmp_path / "out.mp4")
+    assert "(asked for)" in facts.streams[0]
+    with av.open(str(tmp_path / "out.mp4")) as file:
+        assert file.streams.audio[0].codec_context.codec.canonical_name == codec

@@ -11,6 +11,7 @@ import pytest
 from av.audio.stream import AudioStream
 from av.video.stream import VideoStream
 
+from farm.media.constant import ConstantReader, make_constant
 from farm.media.index import index_source
 from farm.media.read import FrameReader, ReadAgain, frame_crc
 from farm.media.render import PartRenderer
@@ -245,3 +246,20 @@ def test_subtitles_and_chapters_are_cut_to_the_range(tmp_path: Path) -> None:
         chapters = [(c["start"] * c["time_base"], c["end"] * c["time_base"]) for c in file.chapters()]
     assert found == [(0, 300, b"across"), (800, 500, b"within")]
     assert [(float(a), float(b)) for a, b in chapters] == [(0.0, 0.8), (0.8, 1.8)]
+
+
+def test_a_range_of_a_constant_rate_is_that_of_its_frames(tmp_path: Path) -> None:
+    times = [0, 40, 80, 300, 310, 340, 400, 900, 940, 1000]
+    source = make_clip(tmp_path / "clip.mkv", pts=times, time_base=Fraction(1, 1000))
+    whole = make_constant(index_source(source), Fraction(25))
+    assert whole.constant is not None and whole.frames == 27
+    kept = trim_index(whole, frames(3, 21, 2))
+    assert kept.pts == whole.pts[3:21:2]
+    found: list[list[int]] = []
+    for index, step in ((whole, 5), (kept, 1000), (kept, 4)):
+        reader = ConstantReader(index)
+        crcs: list[int] = []
+        for start in range(0, index.frames, step):
+            crcs += [frame_crc(f) for _, f in reader.read(start, min(start + step, index.frames))]
+        found.append(crcs)
+    assert found[1] == found[2] == found[0][3:21:2]

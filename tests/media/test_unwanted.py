@@ -1,0 +1,124 @@
+"""Damage and changes of size: said with their place, or refused where the user doesn't want them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import msgspec
+import pytest
+
+from farm.errors import InputError
+from farm.media.index import index_source
+from farm.media.tasks import probe_job
+from farm.settings import JobSettings, SourceSettings
+from tests.e2e import judge
+from tests.media.clips import make_clip
+from tests.media.jobs import FAST, Job, render_job
+
+TS = Fraction(1, 90_000)
+TICKS = 3600  # a frame, at 25 a second
+
+
+@pytest.fixture(scope="module")
+def growing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A stream of 30 pictures of 64x48, then 30 of 96x64."""
+    folder = tmp_path_factory.mktemp("growing")
+    small, large = (
+        make_clip(
+            folder / f"{width}.ts",
+            frames=30,
+            width=width,
+            height=height,
+            time_base=TS,
+            pts=[start + TICKS * number for number in range(30)],
+        )
+        for width, height, start in ((64, 48, 0), (96, 64, 30 * TICKS))
+    )
+    path = folder / "growing.ts"
+    path.write_bytes(small.read_bytes() + large.read_bytes())
+    return path
+
+
+def wanting(job: Job, **source: object) -> Job:
+    settings = msgspec.structs.replace(job.settings, source=SourceSettings(**source))  # type: ignore[arg-type]
+    return Job(job.index, settings, job.parts)
+
+
+def test_a_change_of_size_is_said_and_scaled_to_the_first(growing: Path, tmp_path: Path) -> None:
+    job = render_job(growing, tmp_path, part_frames=12)
+    facts = job.stitch(tmp_path / "out.mp4")
+    job.verify(tmp_path / "out.mp4", facts)
+    shown = judge.one_pass(tmp_path / "out.mp4")
+    assert len(shown) == 60 and {entry.size for entry in shown} == {(64, 48)}
+    (words,) = [warning for warning in facts.warnings if "size" in warning]
+    first = job.index.pts[30] * TS
+    assert words.startswith("30 of 60 pictures have another size than the first (64x48)")
+    assert f"from {float(first):.3f} s on" in words
+
+
+def test_a_change_of_size_is_refused_on_request_before_the_work(growing: Path) -> None:
+    settings = JobSettings(video=FAST, source=SourceSettings(on_size_change="refuse"))
+    with pytest.raises(InputError, match=r"change from 64x48 to 96x64 at [\d.]+ s; --on-size-change scale"):
+        probe_job(growing, settings)
+
+
+def test_a_change_of_size_that_was_overlooked_is_refused_before_the_output(
+    growing: Path, tmp_path: Path
+) -> None:
+    job = wanting(render_job(growing, tmp_path, part_frames=12), on_size_change="refuse")
+    with pytest.raises(InputError, match="30 of 60 pictures have another size"):
+        job.stitch(tmp_path / "out.mp4")
+    assert not (tmp_path / "out.mp4").exists()
+
+
+def broken(path: Path, *, gone: bool) -> Path:
+    """A packet in the middle made undecodable: one that others lean on (its pictures are damaged), or of a
+    codec that gives no picture then (it is gone)."""
+    with av.open(str(path)) as file:
+        packets = [p for p in file.demux(video=0) if p.size]
+        victim = packets[30]
+        position, size = victim.pos, victim.size
+    assert position is not None
+    data = bytearray(path.read_bytes())
+    data[position + (0 if gone else size // 2) : position + size] = bytes(size if gone else size - size // 2)
+    path.write_bytes(data)
+    return path
+
+
+def test_damaged_pictures_are_counted_with_their_place(tmp_path: Path) -> None:
+    path = broken(make_clip(tmp_path / "a.mpg", codec="mpeg2video"), gone=False)
+    job = render_job(path, tmp_path, part_frames=12)
+    facts = job.stitch(tmp_path / "out.mp4")
+    damaged = [entry for entry in judge.one_pass(path) if entry.damaged]
+    assert damaged and damaged[0].time is not None
+    assert facts.warnings[-1].startswith(f"{len(damaged)} of 60 frames are damaged")
+    assert facts.warnings[-1].endswith(f"the first at {float(damaged[0].time):.3f} s")
+    with pytest.raises(InputError, match=r"is damaged: .* the first at .*; --on-error skip goes on"):
+        wanting(job, on_error="stop").stitch(tmp_path / "no.mp4")
+    assert not (tmp_path / "no.mp4").exists()
+    wanting(job, on_error="skip").stitch(tmp_path / "yes.mp4")
+
+
+def test_lost_pictures_are_counted_with_their_place(tmp_path: Path) -> None:
+    path = broken(make_clip(tmp_path / "a.mp4", codec="libvpx-vp9", b_frames=0, gop=10), gone=True)
+    job = render_job(path, tmp_path, part_frames=12)
+    facts = job.stitch(tmp_path / "out.mp4")
+    whole, left = set(job.index.pts), judge.one_pass(path)
+    lost = sorted(whole - {(entry.time or 0) / Fraction(*job.index.time_base) for entry in left})
+    assert lost
+    at = float(lost[0] * Fraction(*job.index.time_base))
+    assert any(f"{len(lost)} of 60 frames could not be decoded" in words for words in facts.warnings)
+    assert any(f"the first at {at:.3f} s" in words for words in facts.warnings)
+    with pytest.raises(InputError, match="could not be decoded"):
+        wanting(job, on_error="stop").stitch(tmp_path / "no.mp4")
+
+
+def test_a_file_that_is_cut_off_is_refused_on_request_before_the_work(tmp_path: Path) -> None:
+    path = make_clip(tmp_path / "a.mkv", frames=250)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    assert index_source(path).damage
+    with pytest.raises(InputError, match=r"a\.mkv is damaged: it ends after .*; --on-error skip"):
+        probe_job(path, JobSettings(video=FAST, source=SourceSettings(on_error="stop")))
+    assert any("probably cut off" in words for words in probe_job(path, JobSettings(video=FAST)).warnings)
