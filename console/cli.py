@@ -142,6 +142,7 @@ def render(
     audio: opt.Audio = "auto",
     video_stream: opt.VideoStream = None,
     fps: opt.Fps = None,
+    rotate: opt.Rotate = "keep",
     on_size_change: opt.OnSizeChange = "scale",
     on_error: opt.OnError = "skip",
     part: opt.Part = None,
@@ -208,7 +209,7 @@ def render(
     source = opt.one_input(source, input_option)
     if output is None:
         raise UsageError("say where the result goes: -o OUTPUT")
-    taken = opt.source_settings(video_stream, fps, on_size_change, on_error)
+    taken = opt.source_settings(video_stream, fps, rotate, on_size_change, on_error)
     settings = opt.job_settings(
         output, encoder, crf, preset, pix_fmt, option or [], threads, audio, part, taken
     )

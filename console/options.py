@@ -81,6 +81,9 @@ Fps = Annotated[
         help="A constant rate: 30, 23.976, 30000/1001; default: every frame's time, 24 for images.",
     ),
 ]
+Rotate = Annotated[
+    str, typer.Option("--rotate", help="A rotated picture: keep it so marked, or apply the rotation to it.")
+]
 OnSizeChange = Annotated[
     str,
     typer.Option("--on-size-change", help="Pictures of another size than the first: scale or refuse."),
@@ -350,12 +353,13 @@ def job_settings(
 
 
 def source_settings(
-    stream: int | None, fps: str | None, on_size_change: str, on_error: str
+    stream: int | None, fps: str | None, rotate: str, on_size_change: str, on_error: str
 ) -> SourceSettings:
     """Raises UsageError."""
     return SourceSettings(
         stream=stream,
         fps=None if fps is None else parse_rate(fps),
+        rotate=_one_of("rotate", rotate, ("keep", "apply")),
         on_size_change=_one_of("on-size-change", on_size_change, ("scale", "refuse")),
         on_error=_one_of("on-error", on_error, ("skip", "stop")),
     )

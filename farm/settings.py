@@ -71,6 +71,7 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     stream: int | None = None  #: index of the video stream in the container; None: the first that has frames
     fps: Rational | None = None  #: a constant rate, frames per second; None: every frame at its own time
+    rotate: Literal["keep", "apply"] = "keep"  #: what the display matrix says: passed on, or done
     on_size_change: Literal["scale", "refuse"] = "scale"  #: a picture of another size than the first
     on_error: Literal["skip", "stop"] = "skip"  #: pictures that are damaged or can't be decoded
 

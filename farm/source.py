@@ -99,6 +99,7 @@ class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
     cut: tuple[int, int | None] | None = None
     kept: tuple[int, ...] = ()  #: where not all frames of the input are taken: which, counted from 0
     numbers: tuple[int, ...] = ()  #: where images are written: the number of each frame's file
+    turn: str = ""  #: a filter that makes its pictures upright, which they are in what is said above
     constant: ConstantRate | None = None  #: pts and time_base above are those of a constant rate
 
     @property

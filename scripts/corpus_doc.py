@@ -2,9 +2,9 @@
 .mkv and to .mp4, compared frame by frame with one pass of the library over the source.
 
     python -m scripts.corpus_doc                # all: some twenty minutes on two cores
-    python -m scripts.corpus_doc S04 S22        # these only; the document is left alone
+    python -m scripts.corpus_doc S04 S22        # these only; the other rows stay
 
-Exits with 1 if a file is not as the manifest expects.
+The document is written after every file. Exits with 1 if a file is not as the manifest expects.
 """
 
 from __future__ import annotations
@@ -176,17 +176,26 @@ def main() -> int:
         rows = [row for row in csv.DictReader(file, delimiter="\t") if not row["file"].startswith("Seq")]
     if chosen:
         rows = [row for row in rows if row["file"][:3] in chosen]
-    table: list[list[str]] = []
+    table = known_rows() if chosen else {}
+    good = True
     for row in sorted(rows, key=lambda row: row["file"][:3] in LONG):
         with tempfile.TemporaryDirectory(prefix="uneven-corpus-") as scratch:
             folder = Path(scratch)
             (folder / "mkv").mkdir()
             (folder / "mp4").mkdir()
-            table.append(check(row, folder))
-        print(" | ".join(table[-1]), flush=True)
-        if not chosen:
-            DOCUMENT.write_text(document(sorted(table)))
-    return any(line[8] != "yes" for line in table)
+            line = table[row["file"]] = check(row, folder)
+        good = good and line[8] == "yes"
+        print(" | ".join(line), flush=True)
+        DOCUMENT.write_text(document(sorted(table.values())))
+    return not good
+
+
+def known_rows() -> dict[str, list[str]]:
+    """The rows that the document has by now."""
+    if not DOCUMENT.is_file():
+        return {}
+    lines = [line.strip("| ").split(" | ") for line in DOCUMENT.read_text().splitlines() if "| S" in line]
+    return {line[0]: line for line in lines if len(line) == len(HEAD)}
 
 
 def document(table: list[list[str]]) -> str:

@@ -41,6 +41,7 @@ _LATE_FRAMES = 8
 #: Keyframes before the damage: one to enter at, one whose group of pictures is whole, and one more because
 #: damage is seen only when the picture comes out.
 _SETTLED_KEYS = 3
+_PATIENT_RUNGS = 5  # 31 keyframes back
 INTRA = (PictureType.NONE, PictureType.I, PictureType.SI, PictureType.BI)
 _PADDED_FORMATS = {"bgr0": 3, "rgb0": 3, "0bgr": 0, "0rgb": 0}
 
@@ -205,7 +206,7 @@ class FrameReader:
         for number, frame in chain(self._held(), self._pass.frames):
             if number < expected:
                 continue
-            if self._pass.damaged and not (final or (self._rung >= 0 and self._pass.settled)):
+            if self._pass.damaged and not (final or self._settled):
                 raise ReadAgain
             if number > expected:
                 gap = range(expected, min(number, stop))
@@ -219,13 +220,20 @@ class FrameReader:
             yield number, frame
             expected = number + 1
         else:
-            if self._pass.damaged and not (final or (self._rung >= 0 and self._pass.settled)):
+            if self._pass.damaged and not (final or self._settled):
                 raise ReadAgain
             if expected < stop and not final:
                 self._climb_unless_settled(range(expected, stop))
             lost += range(expected, stop)
         self.lost = tuple(lost)
         self._position = stop
+
+    @property
+    def _settled(self) -> bool:
+        """Whether damage in the present pass is what it would be in one from the start, or as good as that:
+        where all is damaged, every range would be read from the first packet."""
+        assert self._pass is not None
+        return self._rung >= 0 and (self._pass.settled or self._rung >= _PATIENT_RUNGS)
 
     def _held(self) -> Iterator[Numbered]:
         held, self._pending = self._pending, None

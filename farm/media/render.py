@@ -22,6 +22,7 @@ from farm.clock import Clock
 from farm.media.encode import choose_picture, conform, open_encoder
 from farm.media.read import ReadAgain, ReadError, frame_crc
 from farm.media.sequence import open_reader
+from farm.media.turn import Turner, source_size
 from farm.parts import PartFacts, PartHeader, PartPacket, PartWriter
 from farm.settings import JobSettings
 from farm.source import SourceIndex
@@ -64,6 +65,7 @@ class PartRenderer:
         self._settings = settings
         self._settings_hash = settings_hash
         self._picture = choose_picture(index, settings.video)
+        self._turn = Turner(index)
         self._progress: Progress | None = None
         self._reader = open_reader(index, settings, linear=linear, decoded=self._decoded)
 
@@ -109,7 +111,7 @@ class PartRenderer:
             time_base=self._index.time_base,
             extradata=encoder.extradata or b"",
         )
-        size = self._index.width, self._index.height
+        size = source_size(self._index)
         first_crc: int | None = None
         planned: set[int] = set()
         made: list[int] = []
@@ -130,7 +132,7 @@ class PartRenderer:
                 planned.add(pts)
                 damaged += [pts] if frame.is_corrupt else []
                 resized += [pts] if (frame.width, frame.height) != size else []
-                write(_encode(encoder, conform(frame, self._picture)))
+                write(_encode(encoder, conform(self._turn(frame), self._picture)))
             if planned:  # encoders may fail when flushed without a frame
                 write(_encode(encoder, None))
             _check(part, encoder.codec.name, planned, made)
@@ -159,6 +161,7 @@ def measure_speed(
     """
     length = _part_frames(index, settings)
     picture = choose_picture(index, settings.video)
+    turn = Turner(index)
     reader = open_reader(index, settings, linear=True)
     begun = clock.now()
     frames = start = 0
@@ -167,7 +170,7 @@ def measure_speed(
             encoder = open_encoder(index, settings.video)
             stop = min(start + length, index.frames)
             for _, frame in reader.read(start, stop):
-                _encode(encoder, conform(frame, picture))
+                _encode(encoder, conform(turn(frame), picture))
                 frames += 1
                 if clock.now() - begun >= seconds:
                     break

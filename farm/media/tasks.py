@@ -19,6 +19,7 @@ from farm.media.render import measure_speed
 from farm.media.sequence import index_sequence, player_warnings
 from farm.media.stitch import stitch
 from farm.media.streams import plan_streams
+from farm.media.turn import turn_index
 from farm.media.unwanted import refuse_unwanted
 from farm.media.verify import verify
 from farm.outputs import number_images, numbered_words
@@ -70,6 +71,8 @@ def _taken(path: Path, settings: JobSettings) -> SourceIndex:
             raise UsageError(f"{option} is for image sequences, and {path} is not one")
     index = index_source(path, stream=settings.source.stream)
     refuse_unwanted(index, settings.source)
+    if settings.source.rotate == "apply" or settings.container == IMAGES:  # which can't say how to be shown
+        index = turn_index(index)
     if settings.source.fps is not None:
         index = make_constant(index, Fraction(*settings.source.fps))
     return trim_index(index, settings.trim)

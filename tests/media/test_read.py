@@ -207,6 +207,26 @@ def test_lost_frames_are_counted_with_their_place(tmp_path: Path) -> None:
     assert reader.lost == ()
 
 
+def test_where_all_is_damaged_a_range_is_not_read_from_the_start(tmp_path: Path) -> None:
+    path = make_clip(tmp_path / "a.mp4", codec="mpeg4", frames=400, gop=4, b_frames=0)
+    index = index_source(path)
+    data = bytearray(path.read_bytes())
+    for packet in index.packets[10::4]:
+        assert packet.pos is not None and not packet.key
+        data[packet.pos + packet.size // 2 : packet.pos + packet.size] = bytes(packet.size - packet.size // 2)
+    path.write_bytes(data)
+    decoded = 0
+
+    def count() -> None:
+        nonlocal decoded
+        decoded += 1
+
+    reader = FrameReader(index_source(path), decoded=count)
+    assert len(read(reader, 380, 400)) == 20
+    assert decoded < 6 * 4 * 32 / 2, "it was read from the first packet"
+    reader.close()
+
+
 def test_a_source_that_shrank_or_went_is_an_error_not_a_loss(tmp_path: Path) -> None:
     path = make_clip(tmp_path / "a.ts", frames=200, time_base=Fraction(1, 90000))
     index = index_source(path)

@@ -368,3 +368,10 @@ def test_a_film_that_few_players_show_is_said(tmp_path: Path) -> None:
     for video in (VideoSettings(pix_fmt="yuv420p"), LOSSLESS):
         probed = probe_job(folder, JobSettings(video=video, container="matroska"))
         assert not any("players" in line for line in probed.warnings)
+
+
+def test_images_of_a_turned_film_are_upright() -> None:
+    probed = probe_job(corpus("S18"), JobSettings(video=PNG, container=IMAGES))
+    film = probe_job(corpus("S18"), JobSettings())
+    assert film.index.display_matrix and not probed.index.display_matrix
+    assert (probed.index.width, probed.index.height) == (film.index.height, film.index.width)
