@@ -5,7 +5,6 @@ Rules of this file:
 - whatever is wrong with one is said with its frame and its name;
 - images of another size or pixel format than the first are refused unless it was said what they become;
 - linear light (EXR) is given the curve of sRGB while it is decoded; what is brighter than white is clipped.
-  Only a pixel format of floating point that was asked for keeps it as it is.
 """
 
 from __future__ import annotations
@@ -36,7 +35,6 @@ CONTAINER = "image sequence"
 _LOOKED_AT = 16
 _UNSPECIFIED = 2
 _RGB = 0
-_LINEAR_LIGHT = 8
 _CURVE = {"exr": {"apply_trc": "iec61966_2_1"}}
 
 
@@ -74,7 +72,7 @@ class ImageReader:
         self._folder = Path(index.path).parent
         self._any_size = settings.sequence.conform is not None
         self._any_format = self._any_size or settings.video.pix_fmt is not None
-        self._options = _decoder_options(index.codec, settings)
+        self._options = _CURVE.get(index.codec, {})
         self._time_base = Fraction(*index.time_base)
         self._decoded = decoded
         self._ahead: Numbered | None = None  # decoded as the frame after a range, and wanted next
@@ -153,14 +151,6 @@ def decode_image(
     return frames[0], context
 
 
-def _decoder_options(codec: str, settings: JobSettings) -> dict[str, str]:
-    return {} if _is_float(settings.video.pix_fmt or "") else _CURVE.get(codec, {})
-
-
-def _is_float(pix_fmt: str) -> bool:
-    return "f16" in pix_fmt or "f32" in pix_fmt
-
-
 def _difference(index: SourceIndex, frame: av.VideoFrame, *, any_size: bool, any_format: bool) -> str:
     """In which way an image isn't like the first one, in words; empty if it is or needn't be."""
     size, first = f"{frame.width}x{frame.height}", f"{index.width}x{index.height}"
@@ -191,7 +181,7 @@ def index_sequence(pattern: Pattern, settings: JobSettings) -> SourceIndex:
     _look_at_some(index, settings)
     if settings.sequence.fps is None:
         warnings.append("images have no frame rate: 24 a second are shown; --fps sets another")
-    if index.codec in _CURVE and not _is_float(settings.video.pix_fmt or ""):
+    if index.codec in _CURVE:
         warnings.append("linear light is given the curve of sRGB, and what is brighter than white is clipped")
     if settings.sequence.conform is not None:
         warnings.append(f"all images are scaled to {index.width}x{index.height}, whatever their shape")
@@ -223,7 +213,7 @@ def _describe(
     try:
         data = _read(path, images[0])
         codec = _codec_of(data, path)
-        frame, context = decode_image(data, codec, _decoder_options(codec, settings))
+        frame, context = decode_image(data, codec, _CURVE.get(codec, {}))
     except BadImage as bad:
         raise InputError(f"frame 0 ({printable(path)}) {bad}") from None
     width, height = settings.sequence.conform or (frame.width, frame.height)
