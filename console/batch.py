@@ -71,8 +71,7 @@ def outputs_for(
         return None  # which is complained of where one input is, too
     if not folder:
         raise UsageError(
-            f"{len(sources)} inputs need a folder for their outputs, and {printable(output)} is none; make "
-            "it first"
+            f"{len(sources)} inputs need a folder to go to, -o DIR, and {printable(output)} is no folder"
         )
     if extension is not None and f".{extension.lstrip('.').lower()}" not in CONTAINERS:
         raise UsageError(f"--extension {extension}: use one of {', '.join(CONTAINERS)}")

@@ -188,7 +188,7 @@ def render(
 
     A run that was stopped or killed goes on where it was when the same command is given again.
     """
-    several = [*(sources or []), *([input_option] if input_option is not None else [])]
+    several = [*dict.fromkeys([*(sources or []), *([input_option] if input_option is not None else [])])]
     pairs = outputs_for(several, output, extension)
     if pairs is not None:
         alike = context.params | {"input_option": None, "extension": None}
