@@ -30,6 +30,8 @@ def probe_job(path: Path, settings: JobSettings) -> Probed:
     index = _index(path, settings)
     warnings = check_encoder(index, settings.video, settings.container)
     plan = plan_streams(path, index, settings.container, settings.audio)
+    if index.numbers and index.display_matrix:
+        warnings.append("an image can't say that it is to be shown turned: these are as they are stored")
     return Probed(
         index=index,
         build=build_identity(),

@@ -360,6 +360,11 @@ class TestImagesOut:
         assert "numbered 1-5" in probed.streams[0]
 
 
+def test_a_turned_film_as_images_is_said() -> None:
+    probed = probe_job(corpus("S18"), JobSettings(video=PNG, container=IMAGES))
+    assert any("turned" in line for line in probed.warnings)
+
+
 def test_a_film_that_few_players_show_is_said(tmp_path: Path) -> None:
     folder = make_images(tmp_path / "in", range(3))
     probed = probe_job(folder, JobSettings())
