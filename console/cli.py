@@ -25,6 +25,7 @@ from typer.exceptions import TyperException
 from console import attach as attaching
 from console import lab
 from console import options as opt
+from console.batch import outputs_for, render_each
 from console.clean import clean
 from console.crashtest import crashtest
 from console.demo import demo
@@ -38,6 +39,7 @@ from farm.journal import RunCatalogue
 from farm.paths import FOLDER_SUFFIX, run_folder_path
 from farm.plan import JobRequest, make_plan, request_of
 from farm.reports.hardware import hardware_report
+from farm.trim import parse_trim
 
 app = typer.Typer(
     name="uneven",
@@ -126,12 +128,18 @@ def _complain(sentence: str) -> None:
 @app.command()
 def render(
     context: typer.Context,
-    source: Annotated[Path | None, typer.Argument(metavar="INPUT", help="The video to render.")] = None,
+    sources: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="INPUT", help="A video, or images: frame_%04d.png. Several: in turn."),
+    ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Where the result goes: .mp4, .mov, .mkv or .webm.")
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Where it goes: .mp4, .mov, .mkv, .webm; frame_%05d.png; a folder."
+        ),
     ] = None,
     input_option: Annotated[Path | None, typer.Option("-i", "--input", help="Same as INPUT.")] = None,
-    encoder: opt.Encoder = "libx264",
+    encoder: opt.Encoder = opt.DEFAULT_ENCODER,
     crf: opt.Crf = None,
     preset: opt.Preset = None,
     pix_fmt: opt.PixFmt = None,
@@ -144,6 +152,16 @@ def render(
     on_size_change: opt.OnSizeChange = "scale",
     on_error: opt.OnError = "skip",
     part: opt.Part = None,
+    on_gap: opt.OnGap = "fail",
+    conform: opt.Conform = None,
+    start: opt.Start = None,
+    stop: opt.Stop = None,
+    frames: opt.Frames = None,
+    every: opt.Every = 1,
+    start_number: opt.StartNumber = None,
+    skip_existing: opt.SkipExisting = False,
+    extension: opt.Extension = None,
+    settings_file: opt.SettingsFile = None,
     workers: opt.Workers = None,
     fleet: opt.Fleet = None,
     overhead: opt.Overhead = 0.0,
@@ -183,10 +201,22 @@ def render(
 
     A run that was stopped or killed goes on where it was when the same command is given again.
     """
+    several = [*dict.fromkeys([*(sources or []), *([input_option] if input_option is not None else [])])]
+    pairs = outputs_for(several, output, extension)
     if detach:
+        if pairs is not None:
+            raise UsageError("--detach is for one input; give a command for each")
         ui = ui_of_detached(ui)
         if not dry_run and not invocation(context).goes_alone:
             return start_detached(invocation(context).arguments)
+    if pairs is not None:
+        alike = context.params | {"input_option": None, "extension": None}
+
+        def one(source: Path, target: Path) -> int:
+            return render(context, **(alike | {"sources": [source], "output": target}))
+
+        return render_each(pairs, one, _heed_interrupts, keep_existing=never_overwrite)
+    source = sources[0] if sources else None
     typed = opt.typed(context)
     plot = opt.scenario(scenario, typed)
     if plot is not None and source is None and input_option is None:
@@ -198,6 +228,8 @@ def render(
     settings = opt.job_settings(
         output, encoder, crf, preset, pix_fmt, option or [], threads, audio, part, taken
     )
+    trim = parse_trim(start, stop, frames, every)
+    settings = opt.taking(settings, on_gap, conform, trim, start_number)
     options = opt.relay_options(
         schedule,
         tail,
@@ -224,6 +256,7 @@ def render(
         decode="all" if decode else "sample",
         fit_fleet=fit_fleet,
         faults=opt.faults(fault),
+        skip_existing=skip_existing,
     )
     if plot is not None:
         request = opt.played(request, plot, typed)

@@ -20,6 +20,7 @@ import typer
 
 from console.drive import ShowOptions
 from console.presentation import Presentation
+from console.settingsfile import take_settings
 from console.terminal import choose_ui
 from farm.captions import Caption
 from farm.errors import UsageError
@@ -34,11 +35,23 @@ from farm.rates import parse_rate
 from farm.scenario.faults import parse_fault
 from farm.scenario.fleets import load_fleet
 from farm.scenario.scenario import Scenario, read_scenario
-from farm.settings import CONTAINERS, GridSettings, JobSettings, SourceSettings, VideoSettings
+from farm.settings import (
+    CONTAINERS,
+    IMAGE_ENCODERS,
+    IMAGES,
+    GridSettings,
+    ImageOutput,
+    JobSettings,
+    SequenceSettings,
+    SourceSettings,
+    TrimSettings,
+    VideoSettings,
+)
 from farm.settings import Audio as AudioChoice
 
 DEFAULT_SCHEDULE = "fair"
 DEFAULT_TAIL = "split"
+DEFAULT_ENCODER = "libx264"
 
 Encoder = Annotated[
     str, typer.Option("-e", "--encoder", help="Any video encoder PyAV ships: libx264, libx265, ffv1, …")
@@ -67,7 +80,9 @@ VideoStream = Annotated[
 Fps = Annotated[
     str | None,
     typer.Option(
-        "--fps", metavar="RATE", help="A constant rate: 30, 23.976, 30000/1001; default: every frame's time."
+        "--fps",
+        metavar="RATE",
+        help="A constant rate: 30, 23.976, 30000/1001; default: every frame's time, 24 for images.",
     ),
 ]
 Rotate = Annotated[
@@ -188,6 +203,47 @@ DrainTimeout = Annotated[
     float, typer.Option("--drain-timeout", metavar="SECONDS", help="Patience after SIGTERM or SIGHUP.")
 ]
 
+OnGap = Annotated[
+    str,
+    typer.Option("--on-gap", help="A missing number in a sequence: fail, hold the image before, or skip."),
+]
+Conform = Annotated[
+    str | None,
+    typer.Option("--conform", metavar="WxH", help="Scale all images of a sequence to that size."),
+]
+Start = Annotated[
+    str | None,
+    typer.Option("--start", metavar="TIME", help="Begin there: 12.5, 00:01:30.500, or a frame, 120f."),
+]
+Stop = Annotated[str | None, typer.Option("--stop", metavar="TIME", help="Stop before that time or frame.")]
+Frames = Annotated[
+    str | None,
+    typer.Option("--frames", metavar="A:B", help="From frame A to before frame B, counted from 0."),
+]
+Every = Annotated[int, typer.Option("--every", min=1, metavar="N", help="Of those, every N-th frame.")]
+StartNumber = Annotated[
+    int | None,
+    typer.Option("--start-number", min=0, help="First number of an output of images (default: the input's)."),
+]
+SkipExisting = Annotated[
+    bool, typer.Option("--skip-existing", help="Leave out the images of the output that are there already.")
+]
+
+Extension = Annotated[
+    str | None,
+    typer.Option("--extension", metavar="EXT", help="Of the outputs in a folder; default: the input's."),
+]
+SettingsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--settings",
+        metavar="FILE",
+        is_eager=True,
+        callback=take_settings,
+        help="Options by their long names from a TOML file; what is typed counts more.",
+    ),
+]
+
 FaultLines = Annotated[
     list[str] | None,
     typer.Option(
@@ -239,6 +295,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)s\Z", re.ASCII)
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)%\Z", re.ASCII)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([kKMGT]?)(i?)B?\Z", re.ASCII)
 _LOOKS_LIKE_NUMBER = re.compile(r"[+-]?[\d_]*\.?[\d_]+\Z")
+_IMAGE_SIZE = re.compile(r"([1-9]\d{0,4})x([1-9]\d{0,4})\Z", re.ASCII)
 _FRAMES = re.compile(r"[1-9]\d{0,8}\Z", re.ASCII)
 
 
@@ -277,6 +334,14 @@ def overwrite(yes: bool, never: bool) -> bool | None:
     return True if yes else False if never else None
 
 
+def image_encoder(output: Path, encoder: str) -> str:
+    """Of an output of images: their extension says it. Raises UsageError for another that was typed."""
+    fitting = IMAGE_ENCODERS[output.suffix.lower()]
+    if encoder not in (DEFAULT_ENCODER, fitting):
+        raise UsageError(f"-e {encoder}: images with the extension {output.suffix} are encoded by {fitting}")
+    return fitting
+
+
 def job_settings(
     output: Path,
     encoder: str,
@@ -289,11 +354,15 @@ def job_settings(
     part: str | None,
     source: SourceSettings,
 ) -> JobSettings:
-    container = CONTAINERS.get(output.suffix.lower())
+    suffix = output.suffix.lower()
+    container = CONTAINERS.get(suffix) or (IMAGES if suffix in IMAGE_ENCODERS else None)
     if container is None:
         raise UsageError(
-            f"{output.name}: the container follows from the extension; use {', '.join(sorted(CONTAINERS))}"
+            f"{output.name}: the container follows from the extension; use {', '.join(sorted(CONTAINERS))}, "
+            "or for numbered images .png, .jpg or .tif"
         )
+    if container == IMAGES:
+        encoder = image_encoder(output, encoder)
     chosen = _one_of("audio", audio, get_args(AudioChoice))
     pairs: dict[str, str] = {}
     for option in options:
@@ -331,6 +400,27 @@ def _one_of(name: str, value: str, choices: Sequence[str]) -> Any:
     if value not in choices:
         raise UsageError(f"--{name} {value}: choose {', '.join(choices[:-1])} or {choices[-1]}")
     return value
+
+
+def taking(
+    settings: JobSettings,
+    on_gap: str,
+    conform: str | None,
+    trim: TrimSettings,
+    start_number: int | None,
+) -> JobSettings:
+    """Settings with what is taken of the input, and how that is numbered. Raises UsageError."""
+    if start_number is not None and settings.container != IMAGES:
+        raise UsageError("--start-number is for an output of images, such as frame_%05d.png")
+    size = _IMAGE_SIZE.match(conform) if conform is not None else None
+    if conform is not None and size is None:
+        raise UsageError(f"--conform {conform}: give width and height, such as 1920x1080")
+    sequence = SequenceSettings(
+        on_gap=_one_of("on-gap", on_gap, ("fail", "hold", "skip")),
+        conform=None if size is None else (int(size[1]), int(size[2])),
+    )
+    numbering = ImageOutput(start_number=start_number)
+    return msgspec.structs.replace(settings, sequence=sequence, trim=trim, images=numbering)
 
 
 def grid_settings(part: str | None) -> GridSettings:

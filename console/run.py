@@ -26,11 +26,12 @@ from farm.facts import Probed, VerifyFacts
 from farm.fleet import WorkerProfile
 from farm.folder import JOURNAL_NAME
 from farm.journal import RunCatalogue, read_recording
+from farm.outputs import is_images
 from farm.paths import check_free, printable
 from farm.plan import JobRequest, OpenedRun, Plan, open_run
 from farm.scenario.expect import Expectation
 from farm.scratch import scratch_folder
-from farm.settings import CONTAINERS, GridSettings, JobSettings, VideoSettings
+from farm.settings import CONTAINERS, IMAGES, GridSettings, JobSettings, VideoSettings
 from farm.source import save_index
 from farm.stories import set_aside_stories
 
@@ -193,10 +194,12 @@ def verify_output(
 
     Raises InputError, UsageError or VerificationError.
     """
-    container = CONTAINERS.get(output.suffix.lower())
+    container = IMAGES if is_images(output) else CONTAINERS.get(output.suffix.lower())
     if container is None:
         raise UsageError(f"{printable(output.name)}: verify takes {', '.join(sorted(CONTAINERS))}")
-    if not output.is_file():
+    if container == IMAGES and against is not None:
+        raise UsageError("--against compares videos; images are read back by themselves")
+    if container != IMAGES and not output.is_file():
         raise InputError(f"there is no file {printable(output)}")
     prepare()
     with scratch_folder() as scratch:

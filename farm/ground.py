@@ -12,15 +12,20 @@ from pathlib import Path
 from farm.errors import InputError, OutputError
 from farm.folder import RunFolder
 from farm.paths import printable, reason
-from farm.source import fingerprint
+from farm.source import SourceIndex, fingerprint
+
+#: Of a sequence of any length, a check takes some milliseconds.
+IMAGES_A_CHECK = 500
 
 
 class Ground:
     """Made when the run begins; ``check`` blocks, so call it off the event loop, one call at a time."""
 
-    def __init__(self, source: Path, source_fingerprint: str, folder: RunFolder) -> None:
+    def __init__(self, source: Path, index: SourceIndex, folder: RunFolder) -> None:
         self._source = source
-        self._fingerprint = source_fingerprint
+        self._images = index.images
+        self._next_image = 0  # of a sequence, of which each check looks at some
+        self._fingerprint = index.fingerprint
         self._folder = folder
         self._seen: tuple[int, int, int] | None = None  # of the input, when it was last known to be right
 
@@ -45,6 +50,9 @@ class Ground:
             )
 
     def _check_source(self) -> None:
+        if self._images:
+            self._check_images()
+            return
         name = printable(self._source)
         try:
             stat = self._source.stat()
@@ -61,3 +69,22 @@ class Ground:
             raise InputError(f"{name} was removed while it was rendered; put it back and resume") from error
         except OSError as error:
             raise InputError(f"{name} can't be read any more: {reason(error)}") from error
+
+    def _check_images(self) -> None:
+        """Some images a time: who renders one sees for itself whether it is the one that was planned."""
+        count = len(self._images)
+        for offset in range(min(count, IMAGES_A_CHECK)):
+            image = self._images[(self._next_image + offset) % count]
+            path = self._source.parent / image.name
+            advice = (
+                f"put it back as it was and resume, or remove {printable(self._folder.path)} to start anew"
+            )
+            try:
+                stat = path.stat()
+            except FileNotFoundError as error:
+                raise InputError(f"{printable(path)} was removed while it was rendered; {advice}") from error
+            except OSError as error:
+                raise InputError(f"{printable(path)} can't be read any more: {reason(error)}") from error
+            if (stat.st_size, stat.st_mtime_ns) != (image.size, image.mtime_ns):
+                raise InputError(f"{printable(path)} was changed while it was rendered; {advice}")
+        self._next_image = (self._next_image + IMAGES_A_CHECK) % count

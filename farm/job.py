@@ -42,8 +42,8 @@ from farm.host import End, RelayHost
 from farm.journal import JournalWriter
 from farm.loopwatch import LoopWatch
 from farm.machine import read_machine, usable_cores, worker_memory_bytes
+from farm.outputs import discard, place
 from farm.paths import check_free, make_durable, partial_path, printable, reason
-from farm.paths import replace as move_into_place
 from farm.plan import OpenedRun
 from farm.recheck import recheck_store
 from farm.relay.books import CREDITED, SET_ASIDE
@@ -100,7 +100,7 @@ class Job:
         self._faults = run.plan.request.faults
         self._relay = Relay(run.books, run.plan.request.options)
         self._store = Store(run.folder.store)
-        self._ground = Ground(run.plan.request.source, run.plan.index.fingerprint, run.folder)
+        self._ground = Ground(run.plan.request.source, run.plan.index, run.folder)
         self._helpers = Helpers(run.folder.logs, self._ground.check, self._note)
         self._host: RelayHost | None = None
         self._stop: End | None = None  # asked to stop outside the work
@@ -361,8 +361,7 @@ class Job:
         assert all(place == CREDITED for place in books.parts)
         parts = [self._store.path(books.credits[part].file).absolute() for part in range(len(books.parts))]
         partial = partial_path(self._request.output).absolute()
-        with suppress(OSError):
-            partial.unlink()  # what a crash left may have the output's name, too, and must not be written to
+        discard(partial)  # what a crash left may have the output's name, too, and must not be written to
         try:
             stitched = await self._guard(
                 self._helpers.ask(
@@ -385,7 +384,7 @@ class Job:
             await self._commit(self._relay.void(part, reason, self.clock.now()))
             return None
         except BaseException:
-            partial.unlink(missing_ok=True)
+            discard(partial)
             raise
         assert isinstance(stitched, StitchFacts)
         for warning in stitched.warnings:
@@ -443,7 +442,7 @@ class Job:
             )
             assert isinstance(verified, VerifyFacts)
         except BaseException:
-            partial.unlink(missing_ok=True)
+            discard(partial)
             raise
         about_to = ev.OutputVerified(
             packets_sha256=verified.packets_sha256,
@@ -452,7 +451,7 @@ class Job:
         )
         await self._log.commit(self.clock.now(), [about_to])
         overwrite = bool(self._request.overwrite)
-        await asyncio.to_thread(move_into_place, partial, output, overwrite=overwrite)
+        await asyncio.to_thread(place, partial, output, overwrite=overwrite)
         self._output_bytes = stitched.output_bytes
         return verified
 

@@ -22,12 +22,14 @@ from typing import BinaryIO
 
 from farm.errors import InputError, OutputError, UnevenError, UsageError
 from farm.parts import sync_folder
-from farm.settings import CONTAINERS
+from farm.settings import CONTAINERS, IMAGE_ENCODERS
 
 PARTIAL_SUFFIX = ".partial"
 FOLDER_SUFFIX = ".uneven"
 
 _NAME_BYTES_MAX = 255  # where the system doesn't say
+_NAME_BYTES_KEPT = 100  #: of an output's, in that of a run folder that is elsewhere
+_FOLDER_BYTES_MAX = 480  #: SQLite opens no file whose path is longer than some 500
 _JOINER = "\u200d"  # not printable by itself, but part of many emoji
 
 _REASONS = {
@@ -87,7 +89,7 @@ def run_folder_path(output: Path, temp: Path | None = None) -> Path:
     if temp is None:
         return output.parent / (output.name + FOLDER_SUFFIX)
     digest = hashlib.sha256(os.fsencode(os.path.realpath(output))).hexdigest()[:10]
-    kept = os.fsencode(output.name)[: _NAME_BYTES_MAX - len(FOLDER_SUFFIX) - len(digest) - 1]
+    kept = os.fsencode(output.name)[:_NAME_BYTES_KEPT]
     return temp / f"{kept.decode(errors='ignore')}-{digest}{FOLDER_SUFFIX}"
 
 
@@ -100,6 +102,17 @@ def check_name(path: Path, error: type[UnevenError] = OutputError) -> None:
         raise error(f"the path {printable(text)} is not valid UTF-8; rename it or its folder") from None
     if "\0" in text:
         raise error(f"the path {printable(text)} holds a zero byte")
+
+
+def check_run_folder(folder: Path) -> None:
+    """Raises OutputError for a run folder whose path is so long that no journal could be in it."""
+    path = os.path.abspath(folder)  # noqa: PTH100 - without a look at the disk
+    length = len(os.fsencode(path))
+    if length > _FOLDER_BYTES_MAX:
+        raise OutputError(
+            f"the path of the run folder {printable(path)} is {length} bytes long; use at most "
+            f"{_FOLDER_BYTES_MAX}, or put it elsewhere with --temp"
+        )
 
 
 def check_output(source: Path, output: Path, overwrite: bool | None = None) -> None:
@@ -145,7 +158,7 @@ def _check_kind(output: Path) -> None:
     """An output has a known extension, and what it replaces is an ordinary file."""
     if output.is_dir():
         raise OutputError(f"{printable(output)} is a folder; give the output a file name")
-    if output.suffix.lower() not in CONTAINERS:
+    if output.suffix.lower() not in (*CONTAINERS, *IMAGE_ENCODERS):
         known = ", ".join(CONTAINERS)
         raise UsageError(
             f"the output {printable(output)} has no extension that names a container; use one of {known}"

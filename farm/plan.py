@@ -19,18 +19,20 @@ from farm.errors import FinishedAlready, InputError, OutputError
 from farm.facts import Probed
 from farm.faults import Fault
 from farm.fleet import WorkerProfile, uniform_fleet
-from farm.folder import RunFolder, holds_run, remove_shell
+from farm.folder import INDEX_NAME, NOTE_NAME, RunFolder, holds_run, remove_shell
 from farm.frames import PartGrid
 from farm.journal import Journal, JournalDamaged
 from farm.machine import automatic_workers, fit_fleet, read_machine
-from farm.paths import check_free, check_output, printable, reason, run_folder_path
+from farm.outputs import as_ranges, check_images_free, existing_numbers, image_pattern
+from farm.paths import check_free, check_output, check_run_folder, printable, reason, run_folder_path
 from farm.policies.registry import parse_policy, parse_tail
 from farm.relay.books import Books
-from farm.salvage import finish, noted_run, take_journal
+from farm.salvage import finish, noted_run, read_note, take_journal
 from farm.scenario.faults import check_faults
 from farm.scratch import scratch_folder, sweep
-from farm.settings import GridSettings, JobSettings, settings_hash
-from farm.source import SourceIndex, part_cuts, save_index
+from farm.sequence import changes
+from farm.settings import IMAGES, GridSettings, JobSettings, settings_hash
+from farm.source import SourceIndex, load_index, part_cuts, save_index
 from farm.store import Store
 
 #: Assumed where a source has no frame rate at all, for the default length of parts only.
@@ -56,6 +58,7 @@ class JobRequest:
     resume_only: bool = False  #: there must be a run to resume
     folder: Path | None = None  #: the run folder, where it isn't where it would be made
     retry_failed: bool = False  #: take up parts again that were set aside
+    skip_existing: bool = False  #: of an output of images: leave out those that are there
     faults: tuple[Fault, ...] = ()  #: injected on purpose
 
 
@@ -97,12 +100,15 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
     Raises UsageError, InputError or OutputError, and leaves nothing behind.
     """
     folder_path = request.folder or run_folder_path(request.output, request.temp)
+    check_run_folder(folder_path)
     resumes = holds_run(folder_path)
     if os.path.lexists(request.output) and not resumes:  # refused below: then nothing else tidies up
         remove_shell(folder_path)
         sweep()
     # An output that is there may be the earlier run's own: that is seen when its journal is open.
     check_output(request.source, request.output, True if resumes else request.overwrite)
+    if request.settings.container == IMAGES:
+        request = _with_existing(request, folder_path / NOTE_NAME)
     parse_policy(request.options.policy)
     parse_tail(request.options.tail)
     with scratch_folder() as scratch:
@@ -117,6 +123,12 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
     request = replace(request, fleet=fleet)
     if request.resume_only and not resumes:
         raise OutputError(f"there is no unfinished run in {printable(folder_path)}; start it with render")
+    if request.settings.container == IMAGES:
+        overwrite = True if resumes else request.overwrite
+        keep = request.skip_existing
+        check_images_free(request.output, probed.index, overwrite, keep_existing=keep)
+    if probed.index.images:  # the sequence itself, should another one come into its folder
+        request = replace(request, source=Path(probed.index.path))
     return Plan(
         request=request,
         probed=probed,
@@ -126,6 +138,21 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
         resumes=resumes,
         memory_note=memory_note,
     )
+
+
+def _with_existing(request: JobRequest, note: Path) -> JobRequest:
+    """With the images that are there already, if they are to be left out: those that were there when the run
+    began, for some may be its own by now. Raises UsageError."""
+    pattern = image_pattern(request.output)
+    if not request.skip_existing:
+        return request
+    begun = read_note(note)
+    if begun is None:
+        existing = as_ranges(existing_numbers(pattern))
+    else:
+        existing = msgspec.json.decode(begun.settings or "{}", type=JobSettings).images.existing
+    images = msgspec.structs.replace(request.settings.images, existing=existing)
+    return replace(request, settings=msgspec.structs.replace(request.settings, images=images))
 
 
 def _probe(request: JobRequest, log: Path) -> Probed:
@@ -263,7 +290,7 @@ def _check_same(plan: Plan, opened: ev.AnyEvent | None) -> None:
         raise OutputError(f"the journal in {name} does not begin with a run; remove the folder")
     differs = []
     if opened.fingerprint != plan.index.fingerprint:
-        differs.append("the input has changed")
+        differs.append(f"the input has changed{_how(plan)}")
     if opened.build != plan.probed.build:
         differs.append("it was made with another build of PyAV or on another kind of processor")
     before = msgspec.json.decode(opened.settings or "{}", type=JobSettings)
@@ -285,13 +312,24 @@ def _check_same(plan: Plan, opened: ev.AnyEvent | None) -> None:
 
 
 def _differences(before: JobSettings, now: JobSettings) -> list[str]:
-    pairs = [(before.video, now.video), (before.grid, now.grid), (before.source, now.source), (before, now)]
+    apart = ("video", "grid", "source", "sequence", "trim", "images")
+    pairs = [*((getattr(before, name), getattr(now, name)) for name in apart), (before, now)]
     return [
         f"{name} {_shown(getattr(old, name))} there, {_shown(getattr(new, name))} here"
         for old, new in pairs
         for name in old.__struct_fields__
-        if name not in ("video", "grid", "source", "on_error") and getattr(old, name) != getattr(new, name)
+        if name not in (*apart, "on_error") and getattr(old, name) != getattr(new, name)
     ]
+
+
+def _how(plan: Plan) -> str:
+    """In which way a sequence is another one, as far as the index of the earlier run tells."""
+    try:
+        before = load_index(plan.folder_path / INDEX_NAME)
+    except (OSError, msgspec.MsgspecError):
+        return ""
+    words = changes(before.images, plan.index.images)
+    return f" ({words})" if before.images and words else ""
 
 
 def _shown(value: object) -> str:

@@ -42,8 +42,13 @@ def note_run(folder: RunFolder, opened: ev.RunOpened) -> None:
 
 def noted_run(folder: RunFolder) -> ev.RunOpened | None:
     """With what the run was begun, if that is still to be read."""
+    return read_note(folder.note)
+
+
+def read_note(path: Path) -> ev.RunOpened | None:
+    """The same, of a run whose folder isn't held."""
     try:
-        note = msgspec.json.decode(folder.note.read_bytes(), type=_Note)
+        note = msgspec.json.decode(path.read_bytes(), type=_Note)
         if zlib.crc32(note.opened) != note.crc:
             return None
         return msgspec.json.decode(note.opened, type=ev.RunOpened)

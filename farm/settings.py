@@ -12,6 +12,10 @@ from farm.source import Rational
 #: Output containers by file extension, with the muxer's name.
 CONTAINERS = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska", ".webm": "webm"}
 
+#: Output images by file extension, with the encoder's name; their container goes by the name IMAGES.
+IMAGE_ENCODERS = {".png": "png", ".jpg": "mjpeg", ".jpeg": "mjpeg", ".tif": "tiff", ".tiff": "tiff"}
+IMAGES = "images"
+
 
 class VideoSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How every part is encoded. ``threads`` belongs here: another count gives other bytes."""
@@ -30,6 +34,35 @@ class GridSettings(msgspec.Struct, frozen=True, kw_only=True):
     frames: int | None = None
     seconds: float | None = 4.0
     fixed: bool = False
+
+
+class SequenceSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How an input of numbered images is read as a film."""
+
+    on_gap: Literal["fail", "hold", "skip"] = "fail"  #: a missing number: refuse, repeat the last, leave out
+    conform: tuple[int, int] | None = None  #: width and height that all images are scaled to
+
+
+class Moment(msgspec.Struct, frozen=True, kw_only=True):
+    """A place in the input: a frame, or seconds after the first frame is shown. One of the two is set."""
+
+    frame: int | None = None
+    seconds: Rational | None = None
+
+
+class TrimSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Which frames of the input the job takes: ``[start, stop)``, and of these every ``every``-th."""
+
+    start: Moment | None = None
+    stop: Moment | None = None
+    every: int = 1
+
+
+class ImageOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """How an output of numbered images is numbered, and which of them are there already."""
+
+    start_number: int | None = None  #: None: the number of the first image of the input, else 1
+    existing: tuple[tuple[int, int], ...] = ()  #: ranges ``[first, stop)`` of numbers that are not rendered
 
 
 class SourceSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,10 +85,15 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     source: SourceSettings = SourceSettings()
     audio: Audio = "auto"  #: auto: copy where the container allows, else encode once
     container: str = "mp4"
+    sequence: SequenceSettings = SequenceSettings()
+    trim: TrimSettings = TrimSettings()
+    images: ImageOutput = ImageOutput()
 
 
 def settings_hash(settings: JobSettings, build: str, fingerprint: str) -> str:
-    """What a part's bytes depend on, besides its number: encoder settings, grid, build and input."""
+    """What a part's bytes depend on, besides its number: encoder settings, grid, build and input, and which
+    frames of that are taken."""
     source = msgspec.structs.replace(settings.source, on_error="skip")
-    relevant = (settings.video, settings.grid, source, build, fingerprint)
+    taken = (source, settings.sequence, settings.trim, settings.images)
+    relevant = (settings.video, settings.grid, build, fingerprint, *taken)
     return hashlib.sha256(msgspec.json.encode(relevant, order="sorted")).hexdigest()[:32]

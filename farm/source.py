@@ -46,6 +46,15 @@ class MasteringDisplay(msgspec.Struct, frozen=True, kw_only=True):
     luminance_max: Rational
 
 
+class ImageFile(msgspec.Struct, frozen=True, array_like=True):
+    """One image of a sequence, as it was when it was indexed."""
+
+    number: int  #: in its name
+    name: str
+    size: int  #: bytes; below 0: there is no such file
+    mtime_ns: int
+
+
 class ConstantRate(msgspec.Struct, frozen=True, kw_only=True):
     """Of a job whose frames are not the source's own: which of those each of them shows."""
 
@@ -84,6 +93,12 @@ class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
         int, ...
     ] = ()  #: nine numbers, 16.16 fixed point (last column 2.30); empty: upright
 
+    images: tuple[ImageFile, ...] = ()  #: of a sequence: the file of each frame, in the folder of ``path``
+    #: The times, in ticks, between which the output has what the input has there, and is 0 at the first of
+    #: them; the second is None where that is the end. None: the whole input, at its own times.
+    cut: tuple[int, int | None] | None = None
+    kept: tuple[int, ...] = ()  #: where not all frames of the input are taken: which, counted from 0
+    numbers: tuple[int, ...] = ()  #: where images are written: the number of each frame's file
     turn: str = ""  #: a filter that makes its pictures upright, which they are in what is said above
     constant: ConstantRate | None = None  #: pts and time_base above are those of a constant rate
 

@@ -89,7 +89,10 @@ class Journal:
             # Left by a crash. A stale write-ahead log would be read into the new journal.
             for suffix in _SIBLINGS:
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
-            with _explained(path), closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
+            with (
+                _explained(path),
+                closing(sqlite3.connect(fresh.absolute(), isolation_level=None)) as connection,
+            ):
                 connection.executescript(_SCHEMA)
             sync_file(fresh)
             fresh.rename(path)
@@ -106,8 +109,10 @@ class Journal:
         """
         if not os.path.isfile(path):  # noqa: PTH113 - no error for an unreadable folder; SQLite would make a file
             raise JournalDamaged(f"there is no journal {printable(path)}; the run can't be taken up from it")
-        with _explained(path):
-            connection = sqlite3.connect(path, timeout=0.0, isolation_level=None, check_same_thread=False)
+        with _explained(path):  # absolute: a name that begins with "file:" would be taken for a URI
+            connection = sqlite3.connect(
+                path.absolute(), timeout=0.0, isolation_level=None, check_same_thread=False
+            )
             try:
                 last_seq = _prepare(connection, path)
             except BaseException:

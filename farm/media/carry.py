@@ -26,6 +26,7 @@ from av.container import InputContainer, OutputContainer
 from av.stream import AttachmentStream, Discard, Disposition, Stream
 
 from farm.errors import InputError
+from farm.media.range import Window, within
 from farm.media.sound import add_sound, encode_sound
 from farm.media.streams import (
     CLOCK_SLIPS_SECONDS,
@@ -67,6 +68,8 @@ class Carrier:
         self.heard_seconds: Fraction | None = None
         #: The earliest time in the input that the output will make something of.
         self.first_seconds: Fraction | None = None
+        #: What is heard or shown sooner is to be hidden or left out: where the range begins that is taken.
+        self.begins_seconds: Fraction | None = None
         self._hiding = False  # the output can say of any first samples that they are not to be heard
         self._edit_list = False  # the output hides what comes before zero
         self._source = iter(()) if source is None else source
@@ -83,6 +86,9 @@ class Carrier:
         by_edit_list = self._edit_list and self.heard_seconds + shift < _EARLY_SECONDS
         hidden = self._hiding or by_edit_list
         kept = self._source if hidden else _from(self._source, self.heard_seconds)
+        begins = self.begins_seconds
+        if begins is not None and not self._edit_list:  # nothing may come before zero, and all would be moved
+            kept = dropwhile(lambda packet: _start(packet) < begins, kept)
         return _moved(kept, shift, self.target)
 
     def hides_priming(self, source: InputContainer, output: OutputContainer) -> None:
@@ -91,7 +97,8 @@ class Carrier:
         self._edit_list = output.format.name not in MILLISECOND_CONTAINERS
         encoded = self.choice.action == "encode"
         told = encoded or self.choice.codec == "opus" or "matroska" in source.format.name
-        self._hiding = told and not self._edit_list
+        cut = self.begins_seconds is not None  # what is told is for the input's own beginning
+        self._hiding = told and not self._edit_list and not cut
 
     def look_ahead(self, packets: _Packets, stream: Stream) -> None:
         """Take ``packets`` as what is carried; read as many as it takes to know what is heard first."""
@@ -104,6 +111,7 @@ class Carrier:
             lead.append(packet)
             if heard is None or not (shown or packet.is_discard):
                 start = _start(packet) + _skipped(packet, stream)
+                start = start if self.begins_seconds is None else max(start, self.begins_seconds)
                 heard = start if heard is None else max(start, heard)
             shown = shown or not packet.is_discard
             if shown and _middle(packet) > (heard if self.heard_seconds is None else self.heard_seconds):
@@ -112,6 +120,8 @@ class Carrier:
             return
         if self.heard_seconds is None:  # an encoder knows it better than its packets
             self.heard_seconds = heard
+        if self.begins_seconds is not None:
+            self.heard_seconds = max(self.heard_seconds, self.begins_seconds)
         self.first_seconds = self.heard_seconds
         if not self._hiding and not self._edit_list:
             kept = (_start(packet) for packet in lead if _middle(packet) > self.heard_seconds)
@@ -119,8 +129,15 @@ class Carrier:
         self._source = _shown(chain(lead, packets), self.heard_seconds)
 
 
-def open_carriers(plan: StreamPlan, path: Path, output: OutputContainer, stack: ExitStack) -> list[Carrier]:
-    """Add the planned streams to an output that isn't begun; ``stack`` closes what is opened.
+def open_carriers(
+    plan: StreamPlan,
+    path: Path,
+    output: OutputContainer,
+    stack: ExitStack,
+    window: Window | None = None,
+) -> list[Carrier]:
+    """Add the planned streams to an output that isn't begun; ``stack`` closes what is opened. ``window``:
+    what is taken of the input's time; None: all.
 
     Streams that turn out to be empty are not added. Raises InputError.
     """
@@ -131,7 +148,7 @@ def open_carriers(plan: StreamPlan, path: Path, output: OutputContainer, stack: 
         if choice.action == "attach":
             carrier = _attach(choice, source, stream, output)
         else:
-            carrier = _open(choice, source, stream, output)
+            carrier = _open(choice, source, stream, output, window)
         if carrier is not None:
             carriers.append(carrier)
     return carriers
@@ -143,13 +160,20 @@ def copy_tags(metadata: dict[str, str]) -> dict[str, str]:
 
 
 def _open(
-    choice: StreamChoice, source: InputContainer, stream: Stream, output: OutputContainer
+    choice: StreamChoice,
+    source: InputContainer,
+    stream: Stream,
+    output: OutputContainer,
+    window: Window | None,
 ) -> Carrier | None:
     for other in source.streams:
         if other.index != stream.index:
             other.discard = Discard.all
     carrier = Carrier(choice, stream)
     packets = _read(source, stream, carrier)
+    if window is not None and choice.kind != "cover":
+        packets = within(_timed(packets), window, choice.kind)
+        carrier.begins_seconds = window.start
     first = next(packets, None)
     if first is None:
         return None

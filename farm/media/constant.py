@@ -133,11 +133,3 @@ class ConstantReader:
     def _at(self, k: int, frame: av.VideoFrame) -> Numbered:
         frame.pts, frame.time_base = self._index.pts[k], Fraction(*self._index.time_base)
         return k, frame
-
-
-def open_reader(
-    index: SourceIndex, *, linear: bool = False, decoded: Callable[[], None] = lambda: None
-) -> FrameReader | ConstantReader:
-    """The reader that suits the index."""
-    reader = FrameReader if index.constant is None else ConstantReader
-    return reader(index, linear=linear, decoded=decoded)

@@ -28,7 +28,7 @@ from av.video.stream import VideoStream
 
 from farm.errors import UsageError
 from farm.media.hdr import hdr_options
-from farm.settings import VideoSettings
+from farm.settings import IMAGES, VideoSettings
 from farm.source import SourceIndex
 
 _FULL_RANGE = 2
@@ -43,11 +43,20 @@ _HD_HEIGHT = 720
 _LIST_OPTIONS = ("x264-params", "x265-params", "svtav1-params")
 _UNKNOWN_ENTRY = re.compile(r"parsing option|unknown option", re.IGNORECASE)
 #: Formats these encoders list and then refuse to open with, in this build or without "experimental".
-_REFUSED_FORMATS = {"libx265": ("yuva420p", "yuva420p10le"), "libvpx-vp9": ("gbrap", "yuva422p", "yuva444p")}
+_REFUSED_FORMATS = {
+    # Few programs read a TIFF that isn't RGB or grey.
+    "tiff": ("yuv420p", "yuv422p", "yuv440p", "yuv444p", "yuv410p", "yuv411p"),
+    "ffv1": ("yaf16le", "grayf16le", "gbrpf16le", "gbrpf32le"),
+    "libx265": ("yuva420p", "yuva420p10le"),
+    "libvpx-vp9": ("gbrap", "yuva422p", "yuva444p"),
+}
 #: The highest frame rate an encoder takes as its hint, where it minds.
 _FRAME_RATE_MAX = {"libsvtav1": 240}
 #: swscale's numbers for the matrices it can convert between, by H.273 code point.
 _SWSCALE_MATRIX = {1: Colorspace.ITU709, 4: Colorspace.FCC, 7: Colorspace.SMPTE240M, 9: Colorspace.BT2020}
+#: Else JPEGs are given a bitrate (of 200 kbit/s), and their quality depends on the images before.
+_JPEG_QUALITY = frozenset({"b", "qmin", "qmax", "global_quality", "flags"})
+_JPEG_QUANTISER = "2"
 EXACT_SCALING = Interpolation.BICUBIC | Interpolation.ACCURATE_RND | Interpolation.BITEXACT
 
 
@@ -59,6 +68,7 @@ class Picture(NamedTuple):
     pix_fmt: str
     color_range: int
     colorspace: int
+    source_range: int = 0  #: of pictures that don't say their range, where it matters
 
 
 def open_encoder(index: SourceIndex, settings: VideoSettings) -> av.VideoCodecContext:
@@ -135,12 +145,16 @@ def choose_picture(index: SourceIndex, settings: VideoSettings) -> Picture:
     elif _is_rgb(source):
         color_range = _LIMITED_RANGE
         colorspace = _MATRIX_BT709 if index.height >= _HD_HEIGHT else _MATRIX_BT601
+    if settings.encoder == "mjpeg":  # JPEG knows no other kind of YUV
+        taken_for = source_range or _LIMITED_RANGE
+        return Picture(index.width, index.height, target, _FULL_RANGE, _MATRIX_BT601, taken_for)
     return Picture(index.width, index.height, target, color_range, colorspace)
 
 
 def conform(frame: av.VideoFrame, picture: Picture) -> av.VideoFrame:
     """The frame as ``picture`` wants it; the same object if it fits already. One thread, exact rounding."""
     source, source_range = _without_j(frame.format.name, frame.color_range)
+    source_range = source_range or picture.source_range
     same_size = (frame.width, frame.height) == (picture.width, picture.height)
     same_range = (
         source_range == picture.color_range or _is_rgb(source) or 0 in (source_range, picture.color_range)
@@ -183,7 +197,8 @@ def check_encoder(index: SourceIndex, settings: VideoSettings, container: str) -
     except av.error.FFmpegError as error:
         raise UsageError(_refusal(settings, _words(encode_one, error))) from error
     _check_list_options(index, settings)
-    _check_container(index, settings, container)
+    if container != IMAGES:
+        _check_container(index, settings, container)
     return _warnings(index, settings, picture)
 
 
@@ -232,6 +247,8 @@ def _options(context: av.VideoCodecContext, index: SourceIndex, settings: VideoS
         if "preset" not in known:
             raise UsageError(f"{settings.encoder} has no --preset; set its speed with --option name=value")
         options["preset"] = settings.preset
+    if settings.encoder == "mjpeg" and not settings.options.keys() & _JPEG_QUALITY:
+        options |= dict.fromkeys(("qmin", "qmax"), _JPEG_QUANTISER)
     for name in _LIST_OPTIONS:
         if name in known:
             options[name] = ":".join([*_pinned(name, settings.threads), *hdr_options(name, index)])

@@ -80,7 +80,12 @@ def hdr_options(name: str, index: SourceIndex) -> list[str]:
 
 
 def _side_data(frame: av.VideoFrame, name: str) -> bytes:
-    entries = cast(Mapping[str, SupportsBytes], frame.side_data)
+    try:
+        entries = cast(Mapping[str, SupportsBytes], frame.side_data)
+    except (
+        ValueError
+    ):  # PyAV 18.1 gives none at all if there is a kind among them that it doesn't know (EXIF)
+        return b""
     return bytes(entries[name]) if name in entries else b""
 
 

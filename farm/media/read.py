@@ -342,16 +342,27 @@ class _Pass:
         index = self._index
         time_base = Fraction(*index.time_base)
         unproven = self._anchor > 0 and index.codec not in RECOVERING_CODECS
+        ordinals = {ordinal: number for number, ordinal in enumerate(index.kept)} if index.linear else {}
         for count, frame in enumerate(frames):
             self._decoded()
             if unproven and not self._leads(frame):
                 if frame.pict_type not in INTRA:  # some files flag every packet a keyframe
                     raise ReadAgain
                 unproven = False
-            number = count if index.linear else _number(index.pts, frame.pts)
+            if index.kept and self._is_past(count, frame):
+                return  # the job's last frame is behind, and the rest of the file of no interest
+            number = ordinals.get(count, None if index.kept else count)
+            if not index.linear:
+                number = _number(index.pts, frame.pts)
             if number is not None and number < index.frames:
                 frame.pts, frame.time_base = index.pts[number], time_base
                 yield number, frame
+
+    def _is_past(self, count: int, frame: av.VideoFrame) -> bool:
+        index = self._index
+        if index.linear:
+            return count > index.kept[-1]
+        return frame.pts is not None and frame.pts > index.pts[-1]
 
     def _leads(self, frame: av.VideoFrame) -> bool:
         """Whether a picture comes before the keyframe on screen, though after it in the file."""

@@ -19,9 +19,9 @@ from av.stream import Stream
 from av.video.frame import PictureType
 
 from farm.clock import Clock
-from farm.media.constant import open_reader
 from farm.media.encode import choose_picture, conform, open_encoder
 from farm.media.read import ReadAgain, ReadError, frame_crc
+from farm.media.sequence import open_reader
 from farm.media.turn import Turner, source_size
 from farm.parts import PartFacts, PartHeader, PartPacket, PartWriter
 from farm.settings import JobSettings
@@ -67,7 +67,7 @@ class PartRenderer:
         self._picture = choose_picture(index, settings.video)
         self._turn = Turner(index)
         self._progress: Progress | None = None
-        self._reader = open_reader(index, linear=linear, decoded=self._decoded)
+        self._reader = open_reader(index, settings, linear=linear, decoded=self._decoded)
 
     def render(self, part: int, start: int, stop: int, path: Path, progress: Progress) -> PartFacts:
         """Write part ``part``, the frames ``[start, stop)``, to ``path``, which must not exist.
@@ -162,7 +162,7 @@ def measure_speed(
     length = _part_frames(index, settings)
     picture = choose_picture(index, settings.video)
     turn = Turner(index)
-    reader = open_reader(index, linear=True)
+    reader = open_reader(index, settings, linear=True)
     begun = clock.now()
     frames = start = 0
     try:

@@ -31,6 +31,7 @@ from farm.errors import OutputError, VerificationError
 from farm.facts import StitchFacts
 from farm.media.carry import Carrier, copy_tags, open_carriers
 from farm.media.encode import configure_encoder
+from farm.media.range import window_of, within_chapters
 from farm.media.streams import MILLISECOND_CONTAINERS, StreamPlan, container_name, open_source, plan_streams
 from farm.media.survey import DamagedPart as DamagedPart
 from farm.media.survey import Survey, Timeline, read_packets, survey_parts
@@ -97,10 +98,11 @@ def stitch(
             options = _muxer_options(index, settings.container)
             muxer = stack.enter_context(_open_output(output, settings.container, options))
             video = _add_video(muxer, index, settings, source)
-            carriers = open_carriers(plan, Path(index.path), muxer, stack)
+            carriers = open_carriers(plan, Path(index.path), muxer, stack, window_of(index))
             shift = _shift(index, settings.container, timeline, carriers)
             muxer.metadata.update(source.tags)
-            muxer.set_chapters([_moved(chapter, shift) for chapter in source.chapters])
+            chapters = within_chapters(source.chapters, window_of(index))
+            muxer.set_chapters([_moved(chapter, shift) for chapter in chapters])
             muxer.start_encoding()
             if (video.codec_context.extradata or b"") != survey.extradata:
                 raise VerificationError(
@@ -132,6 +134,9 @@ def stitch(
 
 
 def _read_source(index: SourceIndex) -> _Source:
+    if index.images:
+        duration = _cut_duration(index) or 1
+        return _Source({}, [], {}, int(Disposition.default), duration)
     with open_source(Path(index.path)) as source:
         stream = source.streams[index.stream]
         return _Source(
@@ -139,8 +144,13 @@ def _read_source(index: SourceIndex) -> _Source:
             chapters=source.chapters(),
             video_tags=copy_tags(stream.metadata),
             video_disposition=int(stream.disposition),
-            last_duration=_last_duration(index, stream),
+            last_duration=_cut_duration(index) or _last_duration(index, stream),
         )
+
+
+def _cut_duration(index: SourceIndex) -> int | None:
+    """How long the last frame lasts where the end of what is taken is known."""
+    return index.cut[1] - index.pts[-1] if index.cut is not None and index.cut[1] is not None else None
 
 
 def _last_duration(index: SourceIndex, stream: Stream) -> int:
@@ -205,8 +215,11 @@ def _add_video(
 
 
 def _shift(index: SourceIndex, container: str, timeline: Timeline, carriers: Sequence[Carrier]) -> Fraction:
-    """Seconds to move all streams by: what the earliest one to be seen or heard lies before zero."""
+    """Seconds to move all streams by: what the earliest one to be seen or heard lies before zero; where a
+    range was cut out, so that it begins at zero."""
     tick = Fraction(*index.time_base)
+    if index.cut is not None:
+        return -index.cut[0] * tick
     starts = [carrier.first_seconds for carrier in carriers if carrier.first_seconds is not None]
     earliest = min(Fraction(0), timeline.pts[0] * tick, *starts)
     unit = Fraction(1, 1000) if container in MILLISECOND_CONTAINERS else tick
@@ -289,7 +302,7 @@ def _warnings(index: SourceIndex, settings: JobSettings, survey: Survey, shift: 
     warnings += damage_words(index, survey)
     if survey.resized_pts:
         warnings.append(f"{size_words(index, survey.resized_pts)}; they were scaled to it")
-    if shift:
+    if shift and index.cut is None:
         warnings.append(
             f"all times are {float(shift):.3f} s later than in the input, where some lie before zero"
         )

@@ -19,7 +19,7 @@ import msgspec
 from av.stream import Disposition, Stream
 
 from farm.errors import InputError, UsageError
-from farm.settings import Audio
+from farm.settings import IMAGES, Audio
 from farm.source import SourceIndex
 
 Action = Literal["copy", "encode", "convert", "attach", "skip"]
@@ -112,6 +112,8 @@ def plan_streams(path: Path, index: SourceIndex, container: str, audio: Audio = 
     hold the video's times or the sound as it was asked for.
     """
     check_timing(index, container)
+    if index.images:
+        return StreamPlan(container=container, choices=())
     with open_source(path) as source:
         choices = tuple(
             _choose(stream, container, audio) for stream in source.streams if stream.index != index.stream
@@ -185,6 +187,8 @@ def _choose(stream: Stream, container: str, audio: Audio) -> StreamChoice:
         action="skip",
         language=(stream.language or "").removeprefix("und"),
     )
+    if container == IMAGES:
+        return _with(found, reason="images hold pictures and nothing else")
     if kind == "audio":
         return _choose_audio(found, stream, container, audio)
     if kind == "subtitle":

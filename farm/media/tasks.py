@@ -8,38 +8,74 @@ from pathlib import Path
 from typing import Literal
 
 from farm.clock import MonotonicClock
+from farm.errors import UsageError
 from farm.facts import Probed, StitchFacts, VerifyFacts
 from farm.media.clip import make_clip
 from farm.media.constant import make_constant
 from farm.media.encode import build_identity, check_encoder
+from farm.media.images import verify_images, write_images
 from farm.media.index import index_source
 from farm.media.render import measure_speed
+from farm.media.sequence import index_sequence, player_warnings
 from farm.media.stitch import stitch
 from farm.media.streams import plan_streams
 from farm.media.turn import turn_index
 from farm.media.unwanted import refuse_unwanted
 from farm.media.verify import verify
-from farm.settings import JobSettings
-from farm.source import load_index
+from farm.outputs import number_images, numbered_words
+from farm.sequence import find_sequence
+from farm.settings import IMAGES, JobSettings
+from farm.source import SourceIndex, load_index
+from farm.trim import trim_index
 
 
 def probe_job(path: Path, settings: JobSettings) -> Probed:
     """Index the input and check that the encoder and the container take it. Raises UnevenError."""
-    source = settings.source
-    index = index_source(path, stream=source.stream)
-    refuse_unwanted(index, source)
-    if source.rotate == "apply":
-        index = turn_index(index)
-    if source.fps is not None:
-        index = make_constant(index, Fraction(*source.fps))
+    index = _index(path, settings)
     warnings = check_encoder(index, settings.video, settings.container)
     plan = plan_streams(path, index, settings.container, settings.audio)
     return Probed(
         index=index,
         build=build_identity(),
-        streams=tuple(choice.words for choice in plan.choices if choice not in plan.lost),
-        warnings=(*index.damage, *index.warnings, *warnings, *(choice.words for choice in plan.lost)),
+        streams=(
+            *((numbered_words(index.numbers),) if index.numbers else ()),
+            *(choice.words for choice in plan.choices if choice not in plan.lost),
+        ),
+        warnings=(
+            *index.damage,
+            *index.warnings,
+            *warnings,
+            *player_warnings(index, settings.video),
+            *(choice.words for choice in plan.lost),
+        ),
     )
+
+
+def _index(path: Path, settings: JobSettings) -> SourceIndex:
+    """Of a video or of numbered images, with the frames that are taken alone. Raises UnevenError."""
+    index = _taken(path, settings)
+    return number_images(index, settings.images) if settings.container == IMAGES else index
+
+
+def _taken(path: Path, settings: JobSettings) -> SourceIndex:
+    pattern = find_sequence(path)
+    if pattern is not None:
+        if settings.source.stream is not None:
+            raise UsageError("--video-stream is for videos; a sequence of images has one stream")
+        return index_sequence(pattern, settings)
+    for option, value, default in (
+        ("--conform", settings.sequence.conform, None),
+        ("--on-gap", settings.sequence.on_gap, "fail"),
+    ):
+        if value != default:
+            raise UsageError(f"{option} is for image sequences, and {path} is not one")
+    index = index_source(path, stream=settings.source.stream)
+    refuse_unwanted(index, settings.source)
+    if settings.source.rotate == "apply" or settings.container == IMAGES:  # which can't say how to be shown
+        index = turn_index(index)
+    if settings.source.fps is not None:
+        index = make_constant(index, Fraction(*settings.source.fps))
+    return trim_index(index, settings.trim)
 
 
 def measure_job(index_path: Path, settings: JobSettings, seconds: float) -> tuple[int, float]:
@@ -56,7 +92,10 @@ def stitch_job(
     *,
     on_progress: Callable[[float], None],
 ) -> StitchFacts:
-    return stitch(load_index(index_path), settings, settings_hash, parts, output, on_progress)
+    index = load_index(index_path)
+    if settings.container == IMAGES:
+        return write_images(index, settings_hash, parts, output, on_progress, settings.source)
+    return stitch(index, settings, settings_hash, parts, output, on_progress)
 
 
 def verify_job(
@@ -70,6 +109,8 @@ def verify_job(
     on_progress: Callable[[float], None],
 ) -> VerifyFacts:
     index = load_index(index_path) if index_path is not None else None
+    if container == IMAGES:
+        return verify_images(output, index, decode=decode, on_progress=on_progress, lost_pts=lost_pts)
     return verify(
         output,
         container,

@@ -16,10 +16,12 @@ from farm.media.index import index_source
 from farm.media.render import PartRenderer
 from farm.media.stitch import StitchFacts, stitch
 from farm.media.verify import VerifyFacts, verify
-from farm.settings import GridSettings, JobSettings, VideoSettings
+from farm.settings import GridSettings, JobSettings, TrimSettings, VideoSettings
 from farm.source import SourceIndex, part_cuts
+from farm.trim import trim_index
 
 HASH = "settings"
+ALL = TrimSettings()
 FAST = VideoSettings(preset="ultrafast", crf=40)
 
 
@@ -42,7 +44,11 @@ class Job:
     def into(self, container: str, audio: Literal["auto", "none"] = "auto") -> Job:
         """The same parts for another container."""
         settings = JobSettings(
-            video=self.settings.video, grid=self.settings.grid, audio=audio, container=container
+            video=self.settings.video,
+            grid=self.settings.grid,
+            audio=audio,
+            container=container,
+            trim=self.settings.trim,
         )
         return replace(self, settings=settings)
 
@@ -69,10 +75,12 @@ def render_job(
     video: VideoSettings = FAST,
     part_frames: int = 24,
     container: str = "mp4",
+    trim: TrimSettings = ALL,
 ) -> Job:
-    """Index ``source`` and render all its parts into ``folder``."""
-    index = index_source(source)
-    settings = JobSettings(video=video, grid=GridSettings(frames=part_frames), container=container)
+    """Index ``source`` and render all parts of what is taken of it into ``folder``."""
+    index = trim_index(index_source(source), trim)
+    grid = GridSettings(frames=part_frames)
+    settings = JobSettings(video=video, grid=grid, container=container, trim=trim)
     cuts = part_cuts(index.frames, part_frames, index.keys)
     parts = [folder / f"part-{number}" for number in range(len(cuts) - 1)]
     renderer = PartRenderer(index, settings, HASH)
