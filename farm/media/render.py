@@ -10,6 +10,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal, Protocol
@@ -134,7 +135,8 @@ class PartRenderer:
                 resized += [pts] if (frame.width, frame.height) != size else []
                 write(_encode(encoder, conform(self._turn(frame), self._picture)))
             if planned:  # encoders may fail when flushed without a frame
-                write(_encode(encoder, None))
+                # What an encoder has looked ahead at takes long to come out, and is progress as it does.
+                write(_encode(encoder, None, progress.decoded))
             _check(part, encoder.codec.name, planned, made)
             following = self._reader.next_frame
             return writer.finish(
@@ -189,14 +191,19 @@ def _part_frames(index: SourceIndex, settings: JobSettings) -> int:
     return max(1, grid.frames or round((grid.seconds or 4.0) * rate))
 
 
-def _encode(encoder: av.VideoCodecContext, frame: av.VideoFrame | None) -> list[PartPacket]:
-    """The packets that come out for ``frame``, or for None all that are left.
+def _encode(
+    encoder: av.VideoCodecContext, frame: av.VideoFrame | None, came: Callable[[], None] = lambda: None
+) -> list[PartPacket]:
+    """The packets that come out for ``frame``, or for None all that are left; ``came`` hears of each.
 
     Raises RenderError, MemoryError."""
     if frame is not None:
         frame.pict_type = PictureType.NONE  # the source's would force keyframes (+12 % in size)
     try:
-        packets = encoder.encode(frame)
+        packets = []
+        for packet in encoder.encode_lazy(frame):
+            packets.append(packet)
+            came()
     except MemoryError:
         raise  # PyAV's is one too: it says of the machine, not of the part
     except av.error.FFmpegError as error:
