@@ -322,7 +322,8 @@ class RelayMachine(RuleBasedStateMachine):
         chunk, live = token.partition("#")[0], token in books.leases
         before = self.fingerprint()
         if act == "copy":
-            holders = len(books.chunks[parse_token(token).chunk].claims) if live else 0
+            flying = books.chunks.get(parse_token(token).chunk)  # also where the token itself is over
+            holders = 0 if flying is None else len(flying.claims)
             outcome = self.note(self.relay.command(cmd.DuplicateChunk(chunk=chunk), self.now))
             assert holders == 1 or outcome.refusal
         else:
