@@ -94,20 +94,20 @@ def log_of(seed: int) -> list[ev.Record]:
 # --- fold = recount --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 100_000))
 def test_the_book_of_a_simulated_run_in_trouble_equals_a_recount(seed: int) -> None:
     log = log_of(seed)
     assert rows_of(folded(log).book) == recount(log)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(stories())
 def test_the_book_of_a_drawn_log_equals_a_recount(log: list[ev.Record]) -> None:
     assert rows_of(folded(log).book) == recount(log)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 100_000), st.lists(st.floats(0.01, 60.0), min_size=1, max_size=10), st.integers(0))
 def test_however_a_log_is_taken_in_the_model_is_the_same(seed: int, ticks: list[float], reads: int) -> None:
     """Live in ticks of any length with readers in between, simulated, or replayed in one go."""

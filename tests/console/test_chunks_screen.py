@@ -23,6 +23,11 @@ __all__ = ["colour_terminal"]
 SIZES = [(40, 10), (80, 24), (120, 40), (300, 80)]
 
 
+def slow(*sizes: tuple[int, int]) -> list[object]:
+    """Sizes for CI; in the everyday suite the others are gone through by resizing."""
+    return [pytest.param(size, marks=pytest.mark.slow) for size in sizes]
+
+
 def simulated() -> list[Record]:
     """c1 of w2 lapses at 8.5 s and goes to c5; w2 is refused when it wakes at 30; from about 40 s c8."""
     world = small_world(
@@ -252,7 +257,7 @@ async def test_a_long_story_scrolls_and_says_how_much_is_shown() -> None:
         await wait_for(pilot, lambda: screen_text(app) == before, "the end again")
 
 
-@pytest.mark.parametrize("size", [*SIZES, (20, 5), (1, 1)])
+@pytest.mark.parametrize("size", [(40, 10), (1, 1), *slow((20, 5), (80, 24), (120, 40), (300, 80))])
 @on_loop
 async def test_it_runs_at_any_size(size: tuple[int, int]) -> None:
     async with chunks_of(at=0).run_test(size=size) as pilot:
@@ -292,7 +297,7 @@ async def test_it_runs_at_any_size(size: tuple[int, int]) -> None:
 TRAPS = ("工作-\U0001f469‍\U0001f469‍\U0001f467", "é́́" * 20, "w\x1b[31m\n", "x" * 300)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [(40, 10), *slow((80, 24), (120, 40), (300, 80))])
 @on_loop
 async def test_names_full_of_traps_keep_the_columns_aligned(size: tuple[int, int]) -> None:
     """RG53: emoji, CJK, combining marks and 300 characters."""

@@ -20,7 +20,7 @@ from farm import events as ev
 from tests.console.player import Player
 from tests.console.story import Story, stories
 from tests.console.test_app import AppPilot, colour_terminal, on_loop, ready, screen_text, wait_for
-from tests.console.test_chunks_screen import LOG, SIZES, TRAPS, chunks_of
+from tests.console.test_chunks_screen import LOG, SIZES, TRAPS, chunks_of, slow
 from tests.console.test_model import folded, spans
 
 __all__ = ["colour_terminal"]
@@ -82,7 +82,7 @@ def test_ticks_stand_at_their_moments() -> None:
     assert len(text) == 60 and text.index("|01:00") == cells.cell_of(60.0) and "|01:05" in text
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     stories(),
     st.integers(1, 80),
@@ -301,7 +301,7 @@ async def test_what_is_not_kept_any_more_is_said() -> None:
         assert f"{total:,} of {total:,} (512 kept)" in note(app)
 
 
-@pytest.mark.parametrize("size", [*SIZES, (20, 5), (1, 1)])
+@pytest.mark.parametrize("size", [(40, 10), (1, 1), *slow((20, 5), (80, 24), (120, 40), (300, 80))])
 @on_loop
 async def test_it_runs_at_any_size(size: tuple[int, int]) -> None:
     async with chunks_of(0.0).run_test(size=size) as pilot:
@@ -322,7 +322,7 @@ async def test_it_runs_at_any_size(size: tuple[int, int]) -> None:
             await wait_for(pilot, lambda other=other: app.timeline.head.size.width == other[0], f"{other}")  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [(40, 10), *slow((80, 24), (120, 40), (300, 80))])
 @on_loop
 async def test_names_full_of_traps_keep_the_columns_aligned(size: tuple[int, int]) -> None:
     """RG50 and RG53: emoji, CJK, combining marks and 300 characters."""
