@@ -13,7 +13,7 @@ from farm import events as ev
 from farm.captions import WAIT_SECONDS_MAX, Reel
 from farm.events import Record, RelayOptions
 from farm.moments import moment_of
-from farm.scenario.expect import shortfalls
+from farm.scenario.expect import judge
 from farm.scenario.scenario import Scenario, read_scenario
 from farm.simulation.runs import simulate
 
@@ -92,7 +92,7 @@ def test_workers_that_are_a_little_faster_or_slower_make_the_same_tour(tour: Sce
 
 
 def test_the_tour_does_what_its_file_expects(tour: Scenario, records: list[Record]) -> None:
-    assert not shortfalls(tour.expectations, records)
+    assert all(verdict.met for verdict in judge(tour.expectations, records))
 
 
 def test_the_tour_is_a_sample_too_and_comes_with_the_package() -> None:
