@@ -206,7 +206,7 @@ def render(
     several = [*dict.fromkeys([*(sources or []), *([input_option] if input_option is not None else [])])]
     pairs = outputs_for(several, output, extension)
     if detach:
-        if pairs is not None:
+        if pairs is not None and len(pairs) > 1:
             raise UsageError("--detach is for one input; give a command for each")
         ui = ui_of_detached(ui)
         if not dry_run and not invocation(context).goes_alone:

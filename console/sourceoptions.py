@@ -158,6 +158,8 @@ def job_settings(
     if container == IMAGES:
         encoder = image_encoder(output, encoder)
     chosen = _one_of("audio", audio, get_args(AudioChoice))
+    if container == IMAGES and chosen not in ("auto", "none"):
+        raise UsageError(f"--audio {audio}: images hold no sound; leave it out, or write a video")
     pairs: dict[str, str] = {}
     for option in options:
         key, equals, value = option.partition("=")
