@@ -25,6 +25,7 @@ from typer.exceptions import TyperException
 from console import attach as attaching
 from console import lab
 from console import options as opt
+from console import sourceoptions as src
 from console.batch import outputs_for, render_each
 from console.clean import clean
 from console.crashtest import crashtest
@@ -33,6 +34,7 @@ from console.detach import Invocation, Report, invocation, start_detached, ui_of
 from console.replay import replay
 from console.report import records_of, report_text
 from console.run import carry_out, new_run_id, print_plan, print_verified, verify_output
+from console.spellings import refuse_ffmpeg_spellings, refuse_other_digits
 from farm.errors import ExitCode, UnevenError, UsageError
 from farm.folder import holds_run
 from farm.journal import RunCatalogue
@@ -68,8 +70,8 @@ def main(arguments: Sequence[str] | None = None, report: int | None = None) -> N
 def _run(invocation: Invocation) -> NoReturn:
     arguments = invocation.arguments
     try:
-        opt.refuse_ffmpeg_spellings(arguments)
-        opt.refuse_other_digits(arguments)
+        refuse_ffmpeg_spellings(arguments)
+        refuse_other_digits(arguments)
         code = app(args=arguments, prog_name="uneven", standalone_mode=False, obj=invocation)
         sys.exit(code if isinstance(code, int) else 0)
     except typer.Exit as ended:
@@ -139,28 +141,28 @@ def render(
         ),
     ] = None,
     input_option: Annotated[Path | None, typer.Option("-i", "--input", help="Same as INPUT.")] = None,
-    encoder: opt.Encoder = opt.DEFAULT_ENCODER,
-    crf: opt.Crf = None,
-    preset: opt.Preset = None,
-    pix_fmt: opt.PixFmt = None,
-    option: opt.EncoderOption = None,
-    threads: opt.Threads = 1,
-    audio: opt.Audio = "auto",
-    video_stream: opt.VideoStream = None,
-    fps: opt.Fps = None,
-    rotate: opt.Rotate = "keep",
-    on_size_change: opt.OnSizeChange = "scale",
-    on_error: opt.OnError = "skip",
-    part: opt.Part = None,
-    on_gap: opt.OnGap = "fail",
-    conform: opt.Conform = None,
-    start: opt.Start = None,
-    stop: opt.Stop = None,
-    frames: opt.Frames = None,
-    every: opt.Every = 1,
-    start_number: opt.StartNumber = None,
-    skip_existing: opt.SkipExisting = False,
-    extension: opt.Extension = None,
+    encoder: src.Encoder = src.DEFAULT_ENCODER,
+    crf: src.Crf = None,
+    preset: src.Preset = None,
+    pix_fmt: src.PixFmt = None,
+    option: src.EncoderOption = None,
+    threads: src.Threads = 1,
+    audio: src.Audio = "auto",
+    video_stream: src.VideoStream = None,
+    fps: src.Fps = None,
+    rotate: src.Rotate = "keep",
+    on_size_change: src.OnSizeChange = "scale",
+    on_error: src.OnError = "skip",
+    part: src.Part = None,
+    on_gap: src.OnGap = "fail",
+    conform: src.Conform = None,
+    start: src.Start = None,
+    stop: src.Stop = None,
+    frames: src.Frames = None,
+    every: src.Every = 1,
+    start_number: src.StartNumber = None,
+    skip_existing: src.SkipExisting = False,
+    extension: src.Extension = None,
     settings_file: opt.SettingsFile = None,
     workers: opt.Workers = None,
     fleet: opt.Fleet = None,
@@ -204,7 +206,7 @@ def render(
     several = [*dict.fromkeys([*(sources or []), *([input_option] if input_option is not None else [])])]
     pairs = outputs_for(several, output, extension)
     if detach:
-        if pairs is not None:
+        if pairs is not None and len(pairs) > 1:
             raise UsageError("--detach is for one input; give a command for each")
         ui = ui_of_detached(ui)
         if not dry_run and not invocation(context).goes_alone:
@@ -221,15 +223,15 @@ def render(
     plot = opt.scenario(scenario, typed)
     if plot is not None and source is None and input_option is None:
         source = plot.input
-    source = opt.one_input(source, input_option)
+    source = src.one_input(source, input_option)
     if output is None:
         raise UsageError("say where the result goes: -o OUTPUT")
-    taken = opt.source_settings(video_stream, fps, rotate, on_size_change, on_error)
-    settings = opt.job_settings(
+    taken = src.source_settings(video_stream, fps, rotate, on_size_change, on_error)
+    settings = src.job_settings(
         output, encoder, crf, preset, pix_fmt, option or [], threads, audio, part, taken
     )
     trim = parse_trim(start, stop, frames, every)
-    settings = opt.taking(settings, on_gap, conform, trim, start_number)
+    settings = src.taking(settings, on_gap, conform, trim, start_number)
     options = opt.relay_options(
         schedule,
         tail,

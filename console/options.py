@@ -1,4 +1,5 @@
-"""The options of the command line, each defined once, and how they become settings.
+"""The options of the command line, each defined once, and how they become settings; those of input and output
+are in ``console.sourceoptions``.
 
 Rule: a value that can't be is refused here, with the option's name and what would be right.
 """
@@ -11,9 +12,8 @@ import os
 import re
 import sys
 from collections.abc import Collection, Sequence
-from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -31,79 +31,13 @@ from farm.halt import parse_halt
 from farm.moments import Kind, parse_kinds
 from farm.plan import JobRequest
 from farm.policies.registry import from_anywhere, parse_policy, parse_tail
-from farm.rates import parse_rate
 from farm.scenario.faults import parse_fault
 from farm.scenario.fleets import load_fleet
 from farm.scenario.scenario import Scenario, read_scenario
-from farm.settings import (
-    CONTAINERS,
-    IMAGE_ENCODERS,
-    IMAGES,
-    GridSettings,
-    ImageOutput,
-    JobSettings,
-    SequenceSettings,
-    SourceSettings,
-    TrimSettings,
-    VideoSettings,
-)
-from farm.settings import Audio as AudioChoice
 
 DEFAULT_SCHEDULE = "fair"
 DEFAULT_TAIL = "split"
-DEFAULT_ENCODER = "libx264"
 
-Encoder = Annotated[
-    str, typer.Option("-e", "--encoder", help="Any video encoder PyAV ships: libx264, libx265, ffv1, …")
-]
-Crf = Annotated[float | None, typer.Option("--crf", help="Constant quality; lower is better.")]
-Preset = Annotated[str | None, typer.Option("--preset", help="The encoder's preset.")]
-PixFmt = Annotated[str | None, typer.Option("--pix-fmt", help="Pixel format; default: the source's.")]
-EncoderOption = Annotated[
-    list[str] | None, typer.Option("--option", metavar="KEY=VALUE", help="Any option of the encoder.")
-]
-Threads = Annotated[
-    int,
-    typer.Option("--threads", min=1, max=64, help="Threads of each encoder; another number, other bytes."),
-]
-Audio = Annotated[
-    str,
-    typer.Option(
-        "--audio",
-        help="auto: copied where the container allows, else encoded once; copy, aac, opus, flac or none.",
-    ),
-]
-VideoStream = Annotated[
-    int | None,
-    typer.Option("--video-stream", min=0, metavar="N", help="Render the video in stream N of the input."),
-]
-Fps = Annotated[
-    str | None,
-    typer.Option(
-        "--fps",
-        metavar="RATE",
-        help="A constant rate: 30, 23.976, 30000/1001; default: every frame's time, 24 for images.",
-    ),
-]
-Rotate = Annotated[
-    str, typer.Option("--rotate", help="A rotated picture: keep it so marked, or apply the rotation to it.")
-]
-OnSizeChange = Annotated[
-    str,
-    typer.Option("--on-size-change", help="Pictures of another size than the first: scale or refuse."),
-]
-OnError = Annotated[
-    str,
-    typer.Option("--on-error", help="Damage in the input: skip (said, exit code 0) or stop (exit code 3)."),
-]
-Part = Annotated[
-    str | None,
-    typer.Option(
-        "--part",
-        metavar="LENGTH",
-        help="Length of a part: 96 frames or 2s (default 4s); '48,fixed' doesn't snap to keyframes.",
-    ),
-]
 Workers = Annotated[
     int | None,
     typer.Option("-w", "--workers", "-j", "--jobs", help="That many unthrottled workers; 0: auto."),
@@ -203,36 +137,6 @@ DrainTimeout = Annotated[
     float, typer.Option("--drain-timeout", metavar="SECONDS", help="Patience after SIGTERM or SIGHUP.")
 ]
 
-OnGap = Annotated[
-    str,
-    typer.Option("--on-gap", help="A missing number in a sequence: fail, hold the image before, or skip."),
-]
-Conform = Annotated[
-    str | None,
-    typer.Option("--conform", metavar="WxH", help="Scale all images of a sequence to that size."),
-]
-Start = Annotated[
-    str | None,
-    typer.Option("--start", metavar="TIME", help="Begin there: 12.5, 00:01:30.500, or a frame, 120f."),
-]
-Stop = Annotated[str | None, typer.Option("--stop", metavar="TIME", help="Stop before that time or frame.")]
-Frames = Annotated[
-    str | None,
-    typer.Option("--frames", metavar="A:B", help="From frame A to before frame B, counted from 0."),
-]
-Every = Annotated[int, typer.Option("--every", min=1, metavar="N", help="Of those, every N-th frame.")]
-StartNumber = Annotated[
-    int | None,
-    typer.Option("--start-number", min=0, help="First number of an output of images (default: the input's)."),
-]
-SkipExisting = Annotated[
-    bool, typer.Option("--skip-existing", help="Leave out the images of the output that are there already.")
-]
-
-Extension = Annotated[
-    str | None,
-    typer.Option("--extension", metavar="EXT", help="Of the outputs in a folder; default: the input's."),
-]
 SettingsFile = Annotated[
     Path | None,
     typer.Option(
@@ -274,169 +178,15 @@ PauseOn = Annotated[
 NoCaptions = Annotated[bool, typer.Option("--no-captions", help="Don't show the scenario's captions.")]
 Loop = Annotated[bool, typer.Option("--loop", help="In the console: begin anew at the end.")]
 
-#: Spellings of ffmpeg's that people type from habit, with ours.
-_FFMPEG = {
-    "-c:v": "-e ENCODER",
-    "-vcodec": "-e ENCODER",
-    "-codec:v": "-e ENCODER",
-    "-crf": "--crf NUMBER",
-    "-preset": "--preset NAME",
-    "-pix_fmt": "--pix-fmt FORMAT",
-    "-threads": "--threads NUMBER",
-    "-c:a": "--audio copy|aac|opus|flac",
-    "-acodec": "--audio copy|aac|opus|flac",
-    "-an": "--audio none",
-    "-vf": "not there yet: filters come with a later version",
-    "-filter:v": "not there yet: filters come with a later version",
-    "-b:v": "--option b=RATE (quality by --crf suits chunked rendering better)",
-}
-
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)s\Z", re.ASCII)
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)%\Z", re.ASCII)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([kKMGT]?)(i?)B?\Z", re.ASCII)
-_LOOKS_LIKE_NUMBER = re.compile(r"[+-]?[\d_]*\.?[\d_]+\Z")
-_IMAGE_SIZE = re.compile(r"([1-9]\d{0,4})x([1-9]\d{0,4})\Z", re.ASCII)
-_FRAMES = re.compile(r"[1-9]\d{0,8}\Z", re.ASCII)
-
-
-def refuse_ffmpeg_spellings(arguments: Sequence[str]) -> None:
-    """Raises UsageError with our spelling."""
-    for argument in arguments:
-        if argument == "--":
-            return
-        if argument in _FFMPEG:
-            raise UsageError(f"{argument} is ffmpeg's spelling; here it is {_FFMPEG[argument]}")
-
-
-def refuse_other_digits(arguments: Sequence[str]) -> None:
-    """Python reads numbers in any script, and half of a look-alike is a wrong number. Raises UsageError."""
-    for option, value in pairwise(("", *arguments)):
-        if option == "--":
-            return
-        name, equals, behind = value.partition("=")
-        option, value = (name, behind) if name.startswith("--") and equals else (option, value)
-        if option.startswith("-") and _LOOKS_LIKE_NUMBER.match(value) and not value.isascii():
-            raise UsageError(f"{option} {value}: write numbers with the digits 0 to 9")
-
-
-def one_input(argument: Path | None, option: Path | None) -> Path:
-    if argument is not None and option is not None and argument != option:
-        raise UsageError(f"two inputs are given: {argument} and {option}")
-    chosen = argument or option
-    if chosen is None:
-        raise UsageError("say what to render: uneven render INPUT -o OUTPUT")
-    return chosen
 
 
 def overwrite(yes: bool, never: bool) -> bool | None:
     if yes and never:
         raise UsageError("-y and -n exclude each other")
     return True if yes else False if never else None
-
-
-def image_encoder(output: Path, encoder: str) -> str:
-    """Of an output of images: their extension says it. Raises UsageError for another that was typed."""
-    fitting = IMAGE_ENCODERS[output.suffix.lower()]
-    if encoder not in (DEFAULT_ENCODER, fitting):
-        raise UsageError(f"-e {encoder}: images with the extension {output.suffix} are encoded by {fitting}")
-    return fitting
-
-
-def job_settings(
-    output: Path,
-    encoder: str,
-    crf: float | None,
-    preset: str | None,
-    pix_fmt: str | None,
-    options: Sequence[str],
-    threads: int,
-    audio: str,
-    part: str | None,
-    source: SourceSettings,
-) -> JobSettings:
-    suffix = output.suffix.lower()
-    container = CONTAINERS.get(suffix) or (IMAGES if suffix in IMAGE_ENCODERS else None)
-    if container is None:
-        raise UsageError(
-            f"{output.name}: the container follows from the extension; use {', '.join(sorted(CONTAINERS))}, "
-            "or for numbered images .png, .jpg or .tif"
-        )
-    if container == IMAGES:
-        encoder = image_encoder(output, encoder)
-    chosen = _one_of("audio", audio, get_args(AudioChoice))
-    pairs: dict[str, str] = {}
-    for option in options:
-        key, equals, value = option.partition("=")
-        if not key or not equals:
-            raise UsageError(f"--option {option}: give KEY=VALUE")
-        pairs[key] = value
-    video = VideoSettings(
-        encoder=encoder,
-        crf=crf,
-        preset=preset,
-        pix_fmt=pix_fmt,
-        options=dict(sorted(pairs.items())),
-        threads=threads,
-    )
-    return JobSettings(
-        video=video, grid=grid_settings(part), source=source, audio=chosen, container=container
-    )
-
-
-def source_settings(
-    stream: int | None, fps: str | None, rotate: str, on_size_change: str, on_error: str
-) -> SourceSettings:
-    """Raises UsageError."""
-    return SourceSettings(
-        stream=stream,
-        fps=None if fps is None else parse_rate(fps),
-        rotate=_one_of("rotate", rotate, ("keep", "apply")),
-        on_size_change=_one_of("on-size-change", on_size_change, ("scale", "refuse")),
-        on_error=_one_of("on-error", on_error, ("skip", "stop")),
-    )
-
-
-def _one_of(name: str, value: str, choices: Sequence[str]) -> Any:
-    if value not in choices:
-        raise UsageError(f"--{name} {value}: choose {', '.join(choices[:-1])} or {choices[-1]}")
-    return value
-
-
-def taking(
-    settings: JobSettings,
-    on_gap: str,
-    conform: str | None,
-    trim: TrimSettings,
-    start_number: int | None,
-) -> JobSettings:
-    """Settings with what is taken of the input, and how that is numbered. Raises UsageError."""
-    if start_number is not None and settings.container != IMAGES:
-        raise UsageError("--start-number is for an output of images, such as frame_%05d.png")
-    size = _IMAGE_SIZE.match(conform) if conform is not None else None
-    if conform is not None and size is None:
-        raise UsageError(f"--conform {conform}: give width and height, such as 1920x1080")
-    sequence = SequenceSettings(
-        on_gap=_one_of("on-gap", on_gap, ("fail", "hold", "skip")),
-        conform=None if size is None else (int(size[1]), int(size[2])),
-    )
-    numbering = ImageOutput(start_number=start_number)
-    return msgspec.structs.replace(settings, sequence=sequence, trim=trim, images=numbering)
-
-
-def grid_settings(part: str | None) -> GridSettings:
-    """``--part``: ``96``, ``2s``, ``48,fixed``. Raises UsageError."""
-    if part is None:
-        return GridSettings()
-    length, _, how = part.partition(",")
-    if how not in ("", "fixed"):
-        raise UsageError(f"--part {part}: after the comma only 'fixed' makes sense")
-    fixed = how == "fixed"
-    if _FRAMES.match(length):
-        return GridSettings(frames=int(length), seconds=None, fixed=fixed)
-    seconds = _DURATION.match(length)
-    if seconds and 0 < float(seconds[1]) <= 3600:
-        return GridSettings(frames=None, seconds=float(seconds[1]), fixed=fixed)
-    raise UsageError(f"--part {part}: give frames (96) or seconds (2s), above 0")
 
 
 def relay_options(

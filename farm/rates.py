@@ -9,13 +9,15 @@ from farm.errors import UsageError
 from farm.source import Rational
 
 #: The short forms of NTSC's rates mean the exact ones.
-_NTSC = {"23.976": 24, "23.98": 24, "29.97": 30, "47.952": 48, "59.94": 60, "119.88": 120}
+_NTSC = {
+    short: rate for rate in (24, 30, 48, 60, 120) for short in (f"{rate / 1.001:.2f}", f"{rate / 1.001:.3f}")
+}
 _RATE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)(?:/([1-9]\d{0,6}))?\Z", re.ASCII)
 _RATE_MAX = 1000
 
 
 def parse_rate(text: str) -> Rational:
-    """``24``, ``12.5``, ``30000/1001``, ``29.97``. Raises UsageError."""
+    """``--fps``: ``24``, ``12.5``, ``30000/1001``, ``29.97``. Raises UsageError."""
     if text in _NTSC:
         return _NTSC[text] * 1000, 1001
     found = _RATE.match(text)

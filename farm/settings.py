@@ -37,7 +37,7 @@ class GridSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SequenceSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How an input of numbered images is read as a film."""
+    """How an input of numbered images is read as a film; its rate is ``SourceSettings.fps``."""
 
     on_gap: Literal["fail", "hold", "skip"] = "fail"  #: a missing number: refuse, repeat the last, leave out
     conform: tuple[int, int] | None = None  #: width and height that all images are scaled to
@@ -70,7 +70,9 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True):
     can be resumed without it."""
 
     stream: int | None = None  #: index of the video stream in the container; None: the first that has frames
-    fps: Rational | None = None  #: a constant rate, frames per second; None: every frame at its own time
+    #: Frames per second, exact. A video is given that constant rate; None: every frame has its own time.
+    #: Numbered images are shown at it; None: at 24.
+    fps: Rational | None = None
     rotate: Literal["keep", "apply"] = "keep"  #: what the display matrix says: passed on, or done
     on_size_change: Literal["scale", "refuse"] = "scale"  #: a picture of another size than the first
     on_error: Literal["skip", "stop"] = "skip"  #: pictures that are damaged or can't be decoded

@@ -112,7 +112,8 @@ class PartRenderer:
             time_base=self._index.time_base,
             extradata=encoder.extradata or b"",
         )
-        size = source_size(self._index)
+        # Of images none has a size by chance: it was refused, or it was asked what they become.
+        size = None if self._index.images else source_size(self._index)
         first_crc: int | None = None
         planned: set[int] = set()
         made: list[int] = []
@@ -132,7 +133,7 @@ class PartRenderer:
                 pts = self._index.pts[number]
                 planned.add(pts)
                 damaged += [pts] if frame.is_corrupt else []
-                resized += [pts] if (frame.width, frame.height) != size else []
+                resized += [pts] if size is not None and (frame.width, frame.height) != size else []
                 write(_encode(encoder, conform(self._turn(frame), self._picture)))
             if planned:  # encoders may fail when flushed without a frame
                 # What an encoder has looked ahead at takes long to come out, and is progress as it does.

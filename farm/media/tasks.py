@@ -23,7 +23,8 @@ from farm.media.turn import turn_index
 from farm.media.unwanted import refuse_unwanted
 from farm.media.verify import verify
 from farm.outputs import number_images, numbered_words
-from farm.sequence import find_sequence
+from farm.paths import printable
+from farm.sequence import Pattern, find_sequence
 from farm.settings import IMAGES, JobSettings
 from farm.source import SourceIndex, load_index
 from farm.trim import trim_index
@@ -52,23 +53,38 @@ def probe_job(path: Path, settings: JobSettings) -> Probed:
 
 
 def _index(path: Path, settings: JobSettings) -> SourceIndex:
-    """Of a video or of numbered images, with the frames that are taken alone. Raises UnevenError."""
-    index = _taken(path, settings)
+    """Of a video or of numbered images, with the frames that are taken alone. Raises UnevenError.
+
+    The order matters: a range counts the frames of the film at its rate, those of a constant rate where one
+    is asked for and of images those that there are once gaps are closed; images that come out are numbered,
+    and left out where they are there already, by what is left then.
+    """
+    pattern = find_sequence(path)
+    index = _of_video(path, settings) if pattern is None else _of_images(pattern, settings)
     return number_images(index, settings.images) if settings.container == IMAGES else index
 
 
-def _taken(path: Path, settings: JobSettings) -> SourceIndex:
-    pattern = find_sequence(path)
-    if pattern is not None:
-        if settings.source.stream is not None:
-            raise UsageError("--video-stream is for videos; a sequence of images has one stream")
-        return index_sequence(pattern, settings)
+def _of_images(pattern: Pattern, settings: JobSettings) -> SourceIndex:
+    source, name = settings.source, printable(pattern.path)
+    for option, asked, why in (
+        ("--video-stream", source.stream is not None, "has one stream"),
+        ("--rotate", source.rotate != "keep", "doesn't say here how it is to be shown"),
+        ("--on-size-change", source.on_size_change != "scale", "has images of one size or is refused"),
+    ):
+        if asked:
+            raise UsageError(f"{option} is for videos; an image sequence such as {name} {why}")
+    if settings.audio not in ("auto", "none"):
+        raise UsageError(f"--audio {settings.audio}: {name} is an image sequence, which has no sound")
+    return index_sequence(pattern, settings)
+
+
+def _of_video(path: Path, settings: JobSettings) -> SourceIndex:
     for option, value, default in (
         ("--conform", settings.sequence.conform, None),
         ("--on-gap", settings.sequence.on_gap, "fail"),
     ):
         if value != default:
-            raise UsageError(f"{option} is for image sequences, and {path} is not one")
+            raise UsageError(f"{option} is for image sequences, and {printable(path)} is not one")
     index = index_source(path, stream=settings.source.stream)
     refuse_unwanted(index, settings.source)
     if settings.source.rotate == "apply" or settings.container == IMAGES:  # which can't say how to be shown

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from console import options as opt
+from console import sourceoptions as src
 from farm.errors import UsageError
 from farm.events import RelayOptions
+from farm.settings import JobSettings
 
 
 def options(**changes: Any) -> RelayOptions:
@@ -56,3 +59,14 @@ def test_a_limit_that_means_nothing_is_refused_with_what_would_be_right(
     with pytest.raises(UsageError) as refused:
         options(**changes)
     assert str(refused.value).startswith(said)
+
+
+def test_sound_asked_for_in_images_is_refused() -> None:
+    def made(audio: str) -> JobSettings:
+        source = src.source_settings(None, None, "keep", "scale", "skip")
+        output, encoder = Path("o_%d.png"), src.DEFAULT_ENCODER
+        return src.job_settings(output, encoder, None, None, None, [], 1, audio, None, source)
+
+    assert made("auto").audio == "auto" and made("none").audio == "none"
+    with pytest.raises(UsageError, match="--audio flac: images hold no sound"):
+        made("flac")

@@ -10,6 +10,7 @@ import typer
 from typer.exceptions import TyperException
 
 from console import options as opt
+from console import sourceoptions as src
 from farm.errors import UsageError
 
 
@@ -21,14 +22,14 @@ def parsed(tmp_path: Path, toml: str, *typed: str) -> dict[str, object]:
     @app.command()
     def render(
         context: typer.Context,
-        crf: opt.Crf = None,
-        preset: opt.Preset = None,
-        part: opt.Part = None,
+        crf: src.Crf = None,
+        preset: src.Preset = None,
+        part: src.Part = None,
         fleet: opt.Fleet = None,
-        option: opt.EncoderOption = None,
+        option: src.EncoderOption = None,
         decode: opt.Decode = False,
         claim_ahead: opt.ClaimAhead = None,
-        threads: opt.Threads = 1,
+        threads: src.Threads = 1,
         settings_file: opt.SettingsFile = None,
         source: Annotated[str, typer.Argument()] = "",
     ) -> None:

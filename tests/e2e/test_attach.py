@@ -109,6 +109,7 @@ def test_a_detached_run_is_seen_from_two_terminals_stopped_resumed_and_told_afte
     [
         (["render", "nothing.mp4", "-o", "o.mp4"], 3, "uneven: there is no file /"),
         (["resume", "nothing.mp4"], 2, "uneven: there is no run 'nothing.mp4'"),
+        (["render", "a.mp4", "b.mp4", "-o", "."], 2, "uneven: --detach is for one input"),
         pytest.param(
             ["render", "nothing.mp4", "-o", "o.avi"],
             2,

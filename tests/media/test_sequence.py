@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from av.video.codeccontext import VideoCodecContext
 
-from farm.errors import FinishedAlready, InputError, VerificationError
+from farm.errors import FinishedAlready, InputError, UsageError, VerificationError
 from farm.media.images import verify_images, write_images
 from farm.media.read import frame_crc
 from farm.media.render import PartRenderer, RenderError
@@ -207,6 +207,7 @@ class TestTrouble:
         index, settings = of_sequence(folder, sequence=SequenceSettings(conform=(32, 24)))
         facts = PartRenderer(index, settings, HASH).render(0, 0, 4, tmp_path / "part", Patient())
         assert (facts.header.width, facts.header.height, facts.footer.frames) == (32, 24, 4)
+        assert facts.footer.resized_pts == (), "it was asked for, and said before the work"
 
     def test_another_pixel_format_is_refused_unless_one_is_asked_for(
         self, folder: Path, tmp_path: Path
@@ -368,6 +369,33 @@ def test_a_film_that_few_players_show_is_said(tmp_path: Path) -> None:
     for video in (VideoSettings(pix_fmt="yuv420p"), LOSSLESS):
         probed = probe_job(folder, JobSettings(video=video, container="matroska"))
         assert not any("players" in line for line in probed.warnings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (JobSettings(source=SourceSettings(stream=0)), "--video-stream is for videos"),
+        (JobSettings(source=SourceSettings(rotate="apply")), "--rotate is for videos"),
+        (JobSettings(source=SourceSettings(on_size_change="refuse")), "--on-size-change is for videos"),
+        (JobSettings(audio="aac"), "--audio aac: .* has no sound"),
+    ],
+)
+def test_what_is_for_videos_is_refused_of_images(settings: JobSettings, words: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=words):
+        probe_job(make_images(tmp_path / "in", range(2)), settings)
+
+
+def test_a_range_of_a_constant_rate_counts_the_frames_of_that_rate(tmp_path: Path) -> None:
+    film = make_clip(tmp_path / "clip.mkv", pts=range(0, 400, 40), time_base=Fraction(1, 1000))
+    trim = TrimSettings(start=Moment(frame=5), stop=Moment(frame=9))
+    settings = JobSettings(
+        video=LOSSLESS, source=SourceSettings(fps=(50, 1)), trim=trim, container="matroska"
+    )
+    index = probe_job(film, settings).index
+    assert index.constant is not None and index.constant.picks == (2, 3, 3, 4)
+    output = tmp_path / "out.mkv"
+    stitch(index, settings, HASH, render(index, settings, tmp_path, 3), output, silent)
+    assert video_times(output) == [Fraction(n, 50) for n in range(4)]
 
 
 def test_images_of_a_turned_film_are_upright() -> None:
