@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 
 from farm.errors import FinishedAlready, InputError, OutputError, UsageError
-from farm.paths import PARTIAL_SUFFIX, printable, reason, sync_name
+from farm.paths import PARTIAL_SUFFIX, printable, reason, same_file, sync_name
 from farm.paths import replace as replace_file
 from farm.sequence import Pattern, list_images, parse_pattern, spans
 from farm.settings import IMAGE_ENCODERS, ImageOutput
@@ -87,7 +87,7 @@ def check_images_free(
     """Raises OutputError if an image would replace one of the input, or, unasked, any file."""
     pattern = image_pattern(output)
     names = {pattern.name(number) for number in index.numbers}
-    if index.images and _same_folder(Path(index.path).parent, output.parent):
+    if index.images and same_file(Path(index.path).parent, output.parent):
         both = sorted(names & {image.name for image in index.images})
         if both:
             raise OutputError(
@@ -107,13 +107,6 @@ def check_images_free(
 
 def _is_empty(path: Path) -> bool:
     return path.is_file() and not path.is_symlink() and not path.stat().st_size
-
-
-def _same_folder(one: Path, other: Path) -> bool:
-    try:
-        return one.samefile(other)
-    except OSError:
-        return False
 
 
 def discard(partial: Path) -> None:

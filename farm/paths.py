@@ -170,7 +170,7 @@ def _check_kind(output: Path) -> None:
 def _check_not_source(source: Path, output: Path) -> None:
     """The input is neither the output nor anything that is made or removed on the way to it."""
     for path in (output, partial_path(output)):
-        if _same_file(path, source):
+        if same_file(path, source):
             raise OutputError(
                 f"the output {printable(path)} would overwrite the input {printable(source)}; "
                 "choose another name"
@@ -183,7 +183,7 @@ def _check_not_source(source: Path, output: Path) -> None:
         )
 
 
-def _same_file(path: Path, other: Path) -> bool:
+def same_file(path: Path, other: Path) -> bool:
     """By any name: link, hard link, ``./``, or another case where the file system takes it for the same."""
     try:
         return path.samefile(other)

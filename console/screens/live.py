@@ -24,6 +24,7 @@ from console.widgets.event_list import EventList, Matches, tail
 from console.widgets.key_bar import Key
 from console.widgets.lines import LineWidget
 from console.widgets.part_map import MapLayout, PartMap, plan_map
+from console.widgets.row_list import RowList
 from console.widgets.throughput import Throughput
 from console.widgets.workers import Columns, HeadRow, WorkerRow, Workers
 
@@ -384,7 +385,7 @@ class LiveScreen(RunScreen):
         if worker is not None:
             self.console_app.show_worker(worker.name)
 
-    def on_workers_picked(self, message: Workers.Picked) -> None:
+    def on_row_list_picked(self, message: RowList.Picked) -> None:
         self.worker_order()
         names = 1 if self._plan is not None and self._plan.column_names else 0
         index = self._start + message.index - names
@@ -392,7 +393,7 @@ class LiveScreen(RunScreen):
             self.selected = self._names[index]
             self.console_app.repaint()
 
-    def on_workers_scrolled(self, message: Workers.Scrolled) -> None:
+    def on_row_list_scrolled(self, message: RowList.Scrolled) -> None:
         self.action_select(message.steps)
 
     def on_event_list_scrolled(self, message: EventList.Scrolled) -> None:

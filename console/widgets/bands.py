@@ -15,13 +15,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from textual import events
-from textual.message import Message
 from textual.strip import Strip
 
 from console import text
 from console.theme import SYMBOLS, Look, Mark
-from console.widgets.lines import Line, LineWidget, clip, fit
+from console.widgets.lines import Line, clip, fit
+from console.widgets.row_list import RowList
 from console.widgets.timeline import draw_cells
 
 #: A condensed band is not worth more rows than this.
@@ -103,22 +102,14 @@ def gutter_of(width: int) -> int:
     return 10 if width >= 100 else 8 if width >= 60 else 5
 
 
-class Bands(LineWidget):
+class Bands(RowList):
     """Rows of ``RulerRow``, ``HeadRow``, ``WorkerBand`` and ``StackBand``; None is a blank one."""
 
-    class Picked(Message):
+    class Picked(RowList.Picked):
         """A row was clicked."""
 
-        def __init__(self, index: int) -> None:
-            super().__init__()
-            self.index = index
-
-    class Scrolled(Message):
+    class Scrolled(RowList.Scrolled):
         """The wheel asks for ``steps`` along the axis."""
-
-        def __init__(self, steps: int) -> None:
-            super().__init__()
-            self.steps = steps
 
     def draw(self, row: Hashable, width: int) -> Strip:
         match row:
@@ -132,19 +123,6 @@ class Bands(LineWidget):
                 return draw_stack(row, width, self.look)
             case _:
                 return Strip.blank(width, self.ground)
-
-    def on_click(self, event: events.Click) -> None:
-        offset = event.get_content_offset(self)
-        if offset is not None and 0 <= offset.y < len(self.rows):
-            self.post_message(self.Picked(offset.y))
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        event.stop()
-        self.post_message(self.Scrolled(1))
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        event.stop()
-        self.post_message(self.Scrolled(-1))
 
 
 # --- rows ------------------------------------------------------------------------------------------------

@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from textual import events
-from textual.message import Message
 from textual.strip import Strip
 
 from console import text
 from console.contest import Figures
 from console.theme import Look, Mark
 from console.widgets.header import BAR
-from console.widgets.lines import Line, LineWidget, fit
+from console.widgets.lines import Line, fit
+from console.widgets.row_list import RowList
 
 NAME_CELLS_MIN = 12
 _PLACES = ("", "1st", "2nd", "3rd", "4th", "5th", "6th", "7th", "8th")
@@ -63,15 +62,11 @@ class RunRow:
     selected: bool
 
 
-class Standings(LineWidget):
+class Standings(RowList):
     """A ``TitlesRow`` and a ``RunRow`` for each run."""
 
-    class Picked(Message):
+    class Picked(RowList.Picked):
         """A row was clicked."""
-
-        def __init__(self, index: int) -> None:
-            super().__init__()
-            self.index = index
 
     def draw(self, row: Hashable, width: int) -> Strip:
         match row:
@@ -81,11 +76,6 @@ class Standings(LineWidget):
                 return draw_run(row, width, self.look)
             case _:
                 return Strip.blank(width, self.ground)
-
-    def on_click(self, event: events.Click) -> None:
-        offset = event.get_content_offset(self)
-        if offset is not None and 0 <= offset.y < len(self.rows):
-            self.post_message(self.Picked(offset.y))
 
 
 def run_values(figures: Figures, over: bool) -> tuple[str, ...]:

@@ -7,12 +7,11 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from rich.style import Style
-from textual import events
-from textual.message import Message
 from textual.strip import Strip
 
 from console.theme import Look, Mark
-from console.widgets.lines import Line, LineWidget, fit
+from console.widgets.lines import Line, fit
+from console.widgets.row_list import RowList
 from console.widgets.timeline import axis, draw_cells
 
 #: Seconds of history in the timeline.
@@ -70,22 +69,8 @@ class Columns:
         return Columns(*fixed, timeline=max(width - sum(fixed) - 4, 0))
 
 
-class Workers(LineWidget):
+class Workers(RowList):
     """A ``HeadRow`` and a ``WorkerRow`` for each worker in view."""
-
-    class Picked(Message):
-        """A row was clicked; ``index`` counts all rows of the widget."""
-
-        def __init__(self, index: int) -> None:
-            super().__init__()
-            self.index = index
-
-    class Scrolled(Message):
-        """The wheel asks for the selection to move by ``steps``."""
-
-        def __init__(self, steps: int) -> None:
-            super().__init__()
-            self.steps = steps
 
     def draw(self, row: Hashable, width: int) -> Strip:
         match row:
@@ -95,19 +80,6 @@ class Workers(LineWidget):
                 return draw_worker(row, width, self.look)
             case _:
                 return Strip.blank(width, self.ground)
-
-    def on_click(self, event: events.Click) -> None:
-        offset = event.get_content_offset(self)
-        if offset is not None and 0 <= offset.y < len(self.rows):
-            self.post_message(self.Picked(offset.y))
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        event.stop()
-        self.post_message(self.Scrolled(1))
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        event.stop()
-        self.post_message(self.Scrolled(-1))
 
 
 def draw_head(width: int, look: Look) -> Strip:
