@@ -11,8 +11,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 ROW = re.compile(r"^\| (RG\d\d) \|.*\| `(tests/[\w/]+\.py)::(\w+)` \|$", re.MULTILINE)
 ROWS = ROW.findall((ROOT / "docs" / "reliability.md").read_text())
-#: Reports about frames, sound and joining (RG01 to RG14, RG29) and the terminal (from RG48 on) are named where
-#: they are tested and have no row.
+#: Reports about frames, sound and joining (RG01 to RG14, RG29) and about the terminal (from RG48 on) have no
+#: row; they are named where they are tested.
 NUMBERS = {*range(15, 29), *range(30, 48)}
 
 

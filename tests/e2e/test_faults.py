@@ -81,7 +81,7 @@ def test_the_console_injects_into_a_run(grid: tuple[Path, str], tmp_path: Path) 
     assert run.wait(LIMIT_SECONDS)
     (injected,) = saw(ev.FaultInjected)
     assert isinstance(injected, ev.FaultInjected) and (injected.kind, injected.worker) == ("slow", "w1")
-    assert any("there is no worker w9" in str(event) for event in saw(ev.Notice))
+    assert any("there is no worker w9" in str(event) for event in saw(ev.CommandRefused))
     (finished,) = saw(ev.RunFinished)
     assert isinstance(finished, ev.RunFinished) and finished.packets_sha256 == reference
 

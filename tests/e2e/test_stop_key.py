@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pty
+import re
 import select
 import shutil
 import signal
@@ -104,10 +105,11 @@ def test_ctrl_z_stops_the_workers_too_and_after_fg_nothing_has_lapsed(
         shell.read_until(b"\x1b[?1049h")
         shell.read_until(b"workers")
     shell.read_until(b"done and verified: ")
+    asked = len(shell.output)
     shell.type(b"echo code=$?; stty -a | grep -o -- '-*icanon'\n")
-    shell.read_until(b"code=0")
-    shell.read_until(b"icanon\r\n")
-    assert b"-icanon" not in shell.output[shell.output.rfind(b"code=0") :], "the terminal is as it was"
+    shell.read_until(lambda: re.search(rb"code=\d+\r\n.*icanon\r\n", shell.output[asked:], re.DOTALL))
+    told = shell.output[shell.output.rfind(b"code=") :]
+    assert told.startswith(b"code=0\r\n") and b"-icanon" not in told, "the terminal is as it was"
     report = run("report", "z.mp4.uneven", cwd=tmp_path, json=False)
     assert report.process.returncode == 0, report.stderr
     said = shell.output[before:].decode(errors="replace")

@@ -34,12 +34,13 @@ def test_the_tour_as_a_real_render(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "console", "demo", "-o", "tour.mp4", "--ui", "json"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=200)
     assert done.returncode == 0, done.stderr.decode()
-    *lines, last = done.stdout.splitlines()
+    *lines, summary, verdicts = done.stdout.splitlines()
     live = [decode_record(line) for line in lines]
     journalled = [record for record in live if record.seq >= 0]
     assert_tour(journalled, BUSY_SECONDS_MAX)
     assert_captions(read_scenario(str(TOUR)), journalled)
-    assert msgspec.json.decode(last)["summary"]["credited_frames"] == 1680
+    assert msgspec.json.decode(summary)["summary"]["credited_frames"] == 1680
+    assert all(verdict["met"] for verdict in msgspec.json.decode(verdicts)["expectations"])
 
     entry = RunCatalogue(tmp_path / "state" / "runs").find("last")
     recorded = list(read_recording(Path(entry.recording)))
