@@ -181,7 +181,8 @@ class WorkerModel:
     def sample(self, at: float, frames: int, claim: ClaimModel) -> None:
         """``frames`` more were encoded under ``claim`` by the time ``at``."""
         self._unsampled += frames
-        seconds = at - max(self._sampled_at, self.works_from(claim))
+        began = claim.granted_at + self.overhead_seconds
+        seconds = at - (began if began > self._sampled_at else self._sampled_at)
         if seconds > 0:
             self.rate.add(self._unsampled, seconds)
             self._sampled_at, self._unsampled = at, 0
@@ -367,6 +368,9 @@ class Throughput:
     def add(self, at: float, frames: int) -> None:
         self.total += frames
         second = int(at)
+        if 0 <= second - self._first < len(self._buckets):
+            self._buckets[second - self._first] += frames
+            return
         if not self._buckets or second - self._first >= 2 * BUCKETS_MAX:
             self._buckets.clear()
             self._first = second
