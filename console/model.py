@@ -55,7 +55,7 @@ class Model(RunState):
         if keep is not None:
             keep(self.book, record, event)
         if told:
-            self.events.add(at, event)
+            self.events.add(record)
 
     def _run_opened(self, at: float, event: ev.RunOpened) -> None:
         self.header = Header(
