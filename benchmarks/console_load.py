@@ -1,10 +1,12 @@
 """What the console costs: CPU share, tick time, event-loop lag and bytes written, in a real pseudo-terminal.
 
     python benchmarks/console_load.py [--seconds 20] [--events 5000] [--workers 64] [--parts 100000]
-                                         [--screen live|timeline|chunks|compare]
+                                         [--screen live|timeline|chunks|compare] [--steps]
     python benchmarks/console_load.py --suite   every screen, idle, lag and 500 workers, as one table
 
-The log is made before the clock starts, and fed by time. Numbers of the child that draws:
+The log is made before the clock starts, and fed by time. On a busy machine ticks are lost and the others get more
+events; ``--steps`` gives every tick the same share of the log, so that runs can be compared: its ``cpu %`` is what
+a tick costs, times the ticks a second. Numbers of the child that draws:
 ``cpu %`` of one core for the whole process (console, feed, terminal writer and the lag meter), ``fold`` the
 time a tick needs to take in its events, ``tick`` that and laying out what changed, ``repaint`` laying out and
 drawing it, ``spin`` a fixed loop that tells how fast and how busy the machine is, ``lag`` how late a 10 ms
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 PART_FRAMES = 96
 CLAIM_PARTS = 8
 WARM_UP_SECONDS = 3.0
+STEPS_HZ = 40.0  #: real ticks a second with ``--steps``
 
 
 def make_log(args: argparse.Namespace) -> list[ev.Record]:
@@ -149,10 +152,10 @@ def child(args: argparse.Namespace) -> None:
     log = make_log(args)
     gc.collect()
     gc.freeze()  # the log made ahead is no part of the console; collecting it would be counted
-    began = 0.0
+    began, steps = 0.0, 0
 
     def clock() -> float:
-        return time.monotonic() - began
+        return steps / args.hz if args.steps else time.monotonic() - began
 
     compare = args.screen == "compare"
 
@@ -166,6 +169,8 @@ def child(args: argparse.Namespace) -> None:
         started = 0.0
 
         def tick(self) -> None:
+            nonlocal steps
+            steps += 1
             self.started = time.thread_time()
             super().tick()
             self.ticks.append(time.thread_time() - self.started)
@@ -181,7 +186,8 @@ def child(args: argparse.Namespace) -> None:
 
         async def watch(self) -> None:
             await self.action_show_screen(args.screen)
-            await asyncio.sleep(WARM_UP_SECONDS)
+            while clock() < WARM_UP_SECONDS:
+                await asyncio.sleep(0.01)
             self.ticks.clear()
             self.folds.clear()
             self.repaints.clear()
@@ -189,13 +195,14 @@ def child(args: argparse.Namespace) -> None:
                 self.set_interval(0.05, lambda: self.simulate_key("j"))
             spent, wall = time.process_time(), time.monotonic()
             while args.no_lag and clock() < args.seconds:
-                await asyncio.sleep(0.5)
+                await asyncio.sleep(0.1)
             while clock() < args.seconds:
                 due = time.monotonic() + 0.01
                 await asyncio.sleep(0.01)
                 self.lags.append(time.monotonic() - due)
+            passed = len(self.ticks) / args.hz if args.steps else time.monotonic() - wall
             report = {
-                "cpu %": 100 * (time.process_time() - spent) / (time.monotonic() - wall),
+                "cpu %": 100 * (time.process_time() - spent) / passed,
                 "fold ms p50": 1000 * quantile(self.folds, 0.5),
                 "tick ms p50": 1000 * quantile(self.ticks, 0.5),
                 "tick ms p95": 1000 * quantile(self.ticks, 0.95),
@@ -222,12 +229,13 @@ def child(args: argparse.Namespace) -> None:
         app.laid_out = 0.0
 
     Screen._compositor_refresh = measured_draw  # type: ignore[method-assign]
+    refresh_hz = STEPS_HZ if args.steps else args.hz
     if compare:
-        app = Measured(contest_of(log, clock), refresh_hz=args.hz)
+        app = Measured(contest_of(log, clock), refresh_hz=refresh_hz)
     else:
         player = Player(log, clock=clock)
         player.open_end = True
-        app = Measured(player, refresh_hz=args.hz)
+        app = Measured(player, refresh_hz=refresh_hz)
     began = time.monotonic()
     if compare:
         app.contest.restart()  # its clock began before this one
@@ -337,6 +345,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--no-lag", action="store_true", help="don't measure lag, which costs some CPU itself"
     )
+    parser.add_argument("--steps", action="store_true", help="every tick gets the same share of the log")
     parser.add_argument("--scroll", action="store_true", help="go down by 20 rows a second")
     parser.add_argument("--suite", action="store_true", help="everything that has a target, as one table")
     parser.add_argument("--report", help=argparse.SUPPRESS)

@@ -323,8 +323,9 @@ class ChunkBook:
             self.changes += 1
 
     def _part_credited(self, record: ev.Record, event: ev.PartCredited) -> None:
-        attempt = self._live.get(event.token)
-        number = self.number_of(event.token) if event.chunk is None else event.chunk
+        attempt, number = self._live.get(event.token), event.chunk
+        if number is None:
+            number = chunk_of(event.token) if attempt is None else attempt.chunk
         if 0 <= number < len(self.state):
             self.credited[number] += event.frames
         if attempt is not None:

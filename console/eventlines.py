@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import overload
 
 from console.wording import EventLine, describe
+from farm.events import Record
 
 
 class EventLines(Sequence[EventLine]):
@@ -18,16 +19,16 @@ class EventLines(Sequence[EventLine]):
 
     def __init__(self, kept: int) -> None:
         self._kept = kept
-        #: Number n ever added is at n modulo ``kept``: a line, or the time and the event it is made from.
-        self._ring: list[EventLine | tuple[float, object]] = []
+        #: Number n ever added is at n modulo ``kept``: a line, or the record it is made from.
+        self._ring: list[EventLine | Record] = []
         self.total = 0  #: ever added
 
-    def add(self, at: float, event: object) -> None:
+    def add(self, record: Record) -> None:
         """An event that has words (``wording.is_told``)."""
-        if len(self._ring) < self._kept:
-            self._ring.append((at, event))
+        if self.total < self._kept:
+            self._ring.append(record)
         else:
-            self._ring[self.total % self._kept] = (at, event)
+            self._ring[self.total % self._kept] = record
         self.total += 1
 
     def __len__(self) -> int:
@@ -46,8 +47,7 @@ class EventLines(Sequence[EventLine]):
         place = (self.total - count + (index if index >= 0 else index + count)) % self._kept
         line = self._ring[place]
         if not isinstance(line, EventLine):
-            at, event = line
-            worded = describe(at, event)
+            worded = describe(line.at, line.event)
             assert worded is not None, "only events that have words are added"
             self._ring[place] = line = worded
         return line

@@ -11,7 +11,7 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from console.chunks import HANDLERS as CHUNK_HANDLERS
 from console.chunks import LAPSES
@@ -44,20 +44,18 @@ class Model(RunState):
     def fold(self, record: ev.Record) -> None:
         """Take in the next record of the log."""
         event, at = record.event, record.at
-        kind = type(event)
         if at > self.at:
             self.at = at
         self.records += 1
-        if kind not in _STEADY:
+        steady, handler, keep, told = _ROUTES.get(type(event), _NO_ROUTE)
+        if not steady:
             self.progress()  # before what may take it back
-        handler = _HANDLERS.get(kind)
         if handler is not None:
             handler(self, at, event)
-        keep = CHUNK_HANDLERS.get(kind)
         if keep is not None:
             keep(self.book, record, event)
-        if is_told(event):
-            self.events.add(at, event)
+        if told:
+            self.events.add(record)
 
     def _run_opened(self, at: float, event: ev.RunOpened) -> None:
         self.header = Header(
@@ -213,12 +211,15 @@ class Model(RunState):
             claim = self.claims.get(progress.token)
             if claim is None:
                 continue
+            rendered = progress.rendered
+            more = max(rendered - claim.rendered, 0)
             if claim is worker.claim:
-                worker.sample(at, max(progress.rendered - claim.rendered, 0), claim)
-                if progress.decoded or progress.rendered:
+                worker.sample(at, more, claim)
+                if rendered or progress.decoded:
                     worker.start_rendering(at)
-            claim.rendered = max(claim.rendered, progress.rendered)
-            self.map.advance(claim, progress.position)
+            claim.rendered += more
+            if progress.position > claim.position:
+                self.map.advance(claim, progress.position)
 
     def _claim_ended(self, at: float, event: ev.ClaimEnded) -> None:
         self.wasted_frames += event.wasted_frames
@@ -283,21 +284,23 @@ class Model(RunState):
     def _part_credited(self, at: float, event: ev.PartCredited) -> None:
         worker = self._worker(at, event.worker)
         worker.heard(at)
-        claim = self.claims.get(event.token)
+        part, token, seconds = event.part, event.token, event.render_seconds
+        claim = self.claims.get(token)
         if self.blocks_of or (claim is not None and claim.delivering is not None):
-            self._end_blocks(event.part, event.token)
-        seconds = event.render_seconds
-        if claim is not None and event.part in self.map:
-            grid = self.map.grid
-            self._delivered(at, worker, claim, grid.stop(event.part))
-            claim.delivered += grid.size(event.part)
+            self._end_blocks(part, token)
+        frames = self.map.credit(part)
+        if claim is not None and part in self.map:
+            cuts = self.map.grid.cuts
+            start, stop = cuts[part], cuts[part + 1]
+            if stop > claim.position:
+                self._delivered(at, worker, claim, stop)
+            claim.delivered += stop - start
             seconds = worker.believable(at, claim, seconds)
-        frames = self.map.credit(event.part)
         if not frames:
             return
         # ``worker.name``: one text for all its parts, not one for each record.
-        chunk = self.book.number_of(event.token) if event.chunk is None else event.chunk
-        self.credits[event.part] = Credit(worker.name, self.epoch, event.size_bytes, event.lost_frames, chunk)
+        chunk = self.book.number_of(token) if event.chunk is None else event.chunk
+        self.credits[part] = Credit(worker.name, self.epoch, event.size_bytes, event.lost_frames, chunk)
         worker.credit(frames, seconds)
         self.throughput.add(at, frames)
         self.lost_frames += event.lost_frames
@@ -305,14 +308,13 @@ class Model(RunState):
         self.last_credit_at = at
 
     def _delivered(self, at: float, worker: WorkerModel, claim: ClaimModel, stop: int) -> None:
-        """A delivery tells how far its claim is, ahead of the next heartbeat."""
+        """A delivery tells that its claim is as far as ``stop``, ahead of the next heartbeat."""
         ahead = stop - claim.position
-        if ahead > 0:
-            claim.rendered += ahead
-            if claim is worker.claim:
-                worker.start_rendering(at)
-                worker.sample(at, ahead, claim)
-            self.map.advance(claim, stop)
+        claim.rendered += ahead
+        if claim is worker.claim:
+            worker.start_rendering(at)
+            worker.sample(at, ahead, claim)
+        self.map.advance(claim, stop)
 
     def _part_superseded(self, at: float, event: ev.PartSuperseded) -> None:
         self.wasted_frames += event.frames
@@ -407,3 +409,11 @@ _HANDLERS: Final[dict[type, Callable[[Model, float, Any], None]]] = {
     ev.PartSetAside: Model._part_set_aside,
     ev.PartRetried: Model._part_retried,
 }
+
+#: Of each type of event: whether it never makes progress smaller, what the model and the chunk book make of it,
+#: and whether it has words.
+_ROUTES: Final = {
+    kind: (kind in _STEADY, _HANDLERS.get(kind), CHUNK_HANDLERS.get(kind), is_told(kind))
+    for kind in get_args(ev.AnyEvent)
+}
+_NO_ROUTE: Final = (False, None, None, False)

@@ -56,19 +56,24 @@ class PartMap:
 
     def hold(self, claim: ClaimModel) -> None:
         """A claim was granted on its range."""
+        holders, state = self._holders, self.state
         for part in self.grid.parts_in(claim.start, claim.stop):
-            self._holders[part] += 1
-            self._refresh(part)
+            holders[part] += 1
+            if state[part] not in _SETTLED:
+                self._set_state(part, DUPLICATE if holders[part] > 1 else CLAIMED)
 
     def let_go(self, claim: ClaimModel, others: Iterable[ClaimModel], *, lapsed: bool) -> None:
         """A claim ended; ``others`` are the live claims that its chunk still has."""
-        for part in self.grid.parts_in(claim.start, claim.stop):
-            self._holders[part] -= 1
-            self._refresh(part, lapsed=lapsed)
-        for part in range(self.grid.part_at(claim.start), self.grid.part_at(claim.position - 1) + 1):
-            start, stop = self.grid.start(part), self.grid.stop(part)
-            ahead = (min(c.position, stop) - start for c in others if c.start <= start < c.position)
-            self._set_rendered(part, max(ahead, default=0))
+        grid, holders, state = self.grid, self._holders, self.state
+        for part in grid.parts_in(claim.start, claim.stop):
+            holders[part] -= 1
+            if state[part] not in _SETTLED:
+                self._refresh(part, lapsed=lapsed)
+        for part in range(grid.part_at(claim.start), grid.part_at(claim.position - 1) + 1):
+            if state[part] not in _SETTLED:  # of those nothing counts as rendered
+                start, stop = grid.start(part), grid.stop(part)
+                ahead = (min(c.position, stop) - start for c in others if c.start <= start < c.position)
+                self._set_rendered(part, max(ahead, default=0))
 
     def shrink(self, claim: ClaimModel, stop: int) -> None:
         """A claim ends at ``stop`` from now on: its chunk was split."""
@@ -87,22 +92,25 @@ class PartMap:
         position = min(position, claim.stop)
         if position <= claim.position:
             return
-        cuts = self.grid.cuts
+        cuts, state = self.grid.cuts, self.state
         part = self.grid.part_at(claim.position)
-        while cuts[part] < position:
-            ahead = min(position, cuts[part + 1]) - cuts[part]
-            if ahead > self.rendered[part]:
-                self._set_rendered(part, ahead)
-            part += 1
+        start = cuts[part]
+        while start < position:
+            stop = cuts[part + 1]
+            if state[part] not in _SETTLED:  # of those nothing counts as rendered
+                ahead = (stop if stop < position else position) - start
+                if ahead > self.rendered[part]:
+                    self._set_rendered(part, ahead)
+            part, start = part + 1, stop
         claim.position = position
 
     def credit(self, part: int) -> int:
         """Frames newly credited: the size of the part, 0 if it was credited before or isn't one."""
-        if part not in self or self.state[part] == CREDITED:
+        if not 0 <= part < len(self.state) or self.state[part] == CREDITED:
             return 0
-        self._set_rendered(part, 0)
-        self._set_state(part, CREDITED)
-        return self.grid.size(part)
+        if self.rendered[part]:
+            self._set_rendered(part, 0)
+        return self._set_state(part, CREDITED)
 
     def void(self, part: int) -> int:
         """A credited part is not credited any more. Returns its frames, 0 if it wasn't credited."""
@@ -136,14 +144,18 @@ class PartMap:
         elif state != LAPSED:
             self._set_state(part, LAPSED if lapsed else OPEN)
 
-    def _set_state(self, part: int, state: int) -> None:
+    def _set_state(self, part: int, state: int) -> int:
+        """Frames of the part; 0 if it was in this state before."""
         old = self.state[part]
-        if state != old:
-            size = self.grid.size(part)
-            self.frames_in[old] -= size
-            self.frames_in[state] += size
-            self.state[part] = state
-            self.dirty.add(part)
+        if state == old:
+            return 0
+        cuts = self.grid.cuts
+        size = cuts[part + 1] - cuts[part]
+        self.frames_in[old] -= size
+        self.frames_in[state] += size
+        self.state[part] = state
+        self.dirty.add(part)
+        return size
 
     def _set_rendered(self, part: int, frames: int) -> None:
         change = (0 if self.state[part] in _SETTLED else frames) - self.rendered[part]

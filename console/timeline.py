@@ -4,7 +4,8 @@ Rules of this file:
 - times are lease seconds of the run, as in ``Record.at``; nothing here reads a clock;
 - a span is what a worker was doing in ``[start_seconds, stop_seconds)``; a running span has no stop and is
   drawn up to now;
-- everything that grows is bounded: old spans and old throughput fall out at the far end.
+- everything that grows is bounded: old spans and old throughput fall out at the far end;
+- what there are thousands of is nothing for the garbage collector to follow (``gc=False``): it has no cycles.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import math
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Final, Literal
+
+import msgspec
 
 WorkerState = Literal["idle", "parked", "waiting", "rendering", "stalled", "blocked", "killed", "left"]
 SpanKind = Literal["claim", "duplicate", "lapsed", "refused", "split", "idle", "stalled"]
@@ -30,8 +33,7 @@ BUCKETS_MAX = 3600
 RATE_MEMORY_SECONDS = 20.0
 
 
-@dataclass(slots=True)
-class Span:
+class Span(msgspec.Struct, gc=False):
     """What a worker did for a while. ``refused`` and ``split`` are moments: their stop is their start."""
 
     kind: SpanKind
@@ -40,8 +42,7 @@ class Span:
     label: str = ""  #: token of the claim, or why the worker stood still
 
 
-@dataclass(frozen=True, slots=True)
-class PartDelivery:
+class PartDelivery(msgspec.Struct, frozen=True, gc=False):
     """A part on its way to the store: its first ``done`` of ``of`` blocks are there."""
 
     part: int
@@ -50,8 +51,7 @@ class PartDelivery:
     size_bytes: int  #: of these blocks
 
 
-@dataclass(slots=True)
-class ClaimModel:
+class ClaimModel(msgspec.Struct, gc=False):
     """A live claim on frames ``[start, stop)``, as far as events tell."""
 
     token: str
@@ -181,7 +181,8 @@ class WorkerModel:
     def sample(self, at: float, frames: int, claim: ClaimModel) -> None:
         """``frames`` more were encoded under ``claim`` by the time ``at``."""
         self._unsampled += frames
-        seconds = at - max(self._sampled_at, self.works_from(claim))
+        began = claim.granted_at + self.overhead_seconds
+        seconds = at - (began if began > self._sampled_at else self._sampled_at)
         if seconds > 0:
             self.rate.add(self._unsampled, seconds)
             self._sampled_at, self._unsampled = at, 0
@@ -367,6 +368,9 @@ class Throughput:
     def add(self, at: float, frames: int) -> None:
         self.total += frames
         second = int(at)
+        if 0 <= second - self._first < len(self._buckets):
+            self._buckets[second - self._first] += frames
+            return
         if not self._buckets or second - self._first >= 2 * BUCKETS_MAX:
             self._buckets.clear()
             self._first = second

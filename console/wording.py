@@ -134,9 +134,9 @@ def describe(at: float, event: object) -> EventLine | None:
     return EventLine(at, safe(worker), kind, safe(text))
 
 
-def is_told(event: object) -> bool:
-    """Whether ``describe`` has a line for it."""
-    return type(event) in _WORDS
+def is_told(kind: type) -> bool:
+    """Whether ``describe`` has a line for events of this type."""
+    return kind in _WORDS
 
 
 # --- the run ---------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import eq
@@ -87,9 +87,9 @@ class PartGrid:
             return frame // self._step
         return bisect_right(self.cuts, frame) - 1
 
-    def parts_in(self, start: int, stop: int) -> Iterator[int]:
+    def parts_in(self, start: int, stop: int) -> range:
         """The parts of ``[start, stop)``, both of which are cuts."""
-        yield from range(self.part_at(start), self.part_at(stop))
+        return range(self.part_at(start), self.part_at(stop))
 
     def stop_for(self, start: int, frames: float, limit: int) -> int:
         """Where a chunk that begins at the cut ``start`` and wants ``frames`` ends: the nearest cut, at least

@@ -25,6 +25,7 @@ from console.widgets.key_bar import Key
 from console.widgets.lines import LineWidget
 from console.widgets.part_map import MapLayout, PartMap, plan_map
 from console.widgets.row_list import RowList
+from console.widgets.span_chart import SpanCells
 from console.widgets.throughput import Throughput
 from console.widgets.workers import Columns, HeadRow, WorkerRow, Workers
 
@@ -144,7 +145,7 @@ class LiveScreen(RunScreen):
         self.held_at: int | None = None  #: number of the event line above which nothing newer is shown
         self._map_titled: tuple[MapLayout, Size, Look] | None = None
         self._curve_drawn: tuple[int, Size, Look] | None = None
-        self._cells = view.TimelineCells()
+        self._cells = SpanCells()
         self._matches = Matches()
         self._start = 0  #: first worker in view
         self._plan: Plan | None = None
@@ -254,7 +255,7 @@ class LiveScreen(RunScreen):
         window = view.window_of(len(order), plan.workers, index, self._start)
         self._start = window.start
         rows: list[HeadRow | WorkerRow] = [HeadRow()] if plan.column_names else []
-        timeline = Columns.of(width).timeline
+        timeline = view.last_minute(now, Columns.of(width).timeline)
         for at in range(window.start, window.stop):
             cells = self._cells.of(order[at], timeline, now)
             rows.append(view.worker_row(model, order[at], now, selected=at == window.selected, cells=cells))

@@ -30,6 +30,7 @@ from console.widgets.throughput import (
     smooth,
     trend_line,
 )
+from console.widgets.time_window import Cells
 from console.widgets.timeline import cell_window, timeline_cells
 from console.widgets.workers import WINDOW_SECONDS, WorkerRow
 from farm.events import Gauges
@@ -241,7 +242,7 @@ def natural_key(name: str) -> tuple[str, int, str]:
 
 
 def worker_row(model: Model, worker: WorkerModel, now: float, *, selected: bool, cells: bytes) -> WorkerRow:
-    """``cells``: of the timeline, from ``TimelineCells``."""
+    """``cells``: of the timeline."""
     state, mark = worker_state(model, worker, now)
     claim = worker.claim
     fps = worker.fps
@@ -278,23 +279,10 @@ def worker_state(model: Model, worker: WorkerModel, now: float) -> tuple[str, Ma
     return {"waiting": "starting"}.get(worker.state, worker.state), None
 
 
-class TimelineCells:
-    """The last minute of each worker as cells, computed again only when spans or the present cell changed."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[tuple[object, ...], bytes]] = {}
-
-    def of(self, worker: WorkerModel, width: int, now: float) -> bytes:
-        if width <= 0:
-            return b""
-        first, cell_seconds = cell_window(now, width, WINDOW_SECONDS)
-        last = worker.spans[-1] if worker.spans else None
-        ends = None if last is None else (last.kind, last.stop_seconds)
-        key = (width, first, worker.spans_total, ends, worker.state, worker.since)
-        known = self._known.get(worker.name)
-        if known is None or known[0] != key:
-            known = self._known[worker.name] = (key, worker_cells(worker, first, width, cell_seconds, now))
-        return known[1]
+def last_minute(now: float, width: int) -> Cells:
+    """The cells of the window that ends with now."""
+    first, cell_seconds = cell_window(now, width, WINDOW_SECONDS)
+    return Cells(first, width, cell_seconds)
 
 
 def worker_cells(worker: WorkerModel, first: int, width: int, cell_seconds: float, now: float) -> bytes:

@@ -15,7 +15,7 @@ from console.theme import SYMBOLS, Mark
 from console.timeline import SPANS_MAX
 from console.widgets.span_chart import SpanCells, SpanRow
 from console.widgets.time_window import SCALES, TimeWindow, axis_text
-from console.widgets.view import worker_cells
+from console.widgets.view import last_minute, worker_cells
 from farm import events as ev
 from tests.console.player import Player
 from tests.console.story import Story, stories
@@ -86,21 +86,23 @@ def test_ticks_stand_at_their_moments() -> None:
 @given(
     stories(),
     st.integers(1, 80),
-    st.sampled_from([0.1, 0.5, 2.0]),
+    st.sampled_from([0.1, 0.5, 2.0, None]),
     st.lists(st.floats(0.05, 30), max_size=20),
 )
 def test_cells_that_were_kept_are_the_cells_one_would_draw_now(
-    log: list[ev.Record], width: int, seconds: float, ticks: list[float]
+    log: list[ev.Record], width: int, seconds: float | None, ticks: list[float]
 ) -> None:
+    """In a window of the timeline, or (None) in the last minute of the live screen."""
     player, model, kept = Player(log), Model(), SpanCells()
-    window = TimeWindow(SCALES.index(seconds))
+    window = TimeWindow(0 if seconds is None else SCALES.index(seconds))
     for tick in [*ticks, 1e4]:
         player.time += tick
         for record in player.take():
             model.fold(record)
-        cells = window.cells(player.time, width)
+        now = player.time
+        cells = last_minute(now, width) if seconds is None else window.cells(now, width)
         for one in model.workers.values():
-            fresh = worker_cells(one, cells.first, width, seconds, player.time)
+            fresh = worker_cells(one, cells.first, width, cells.seconds, now)
             assert kept.of(one, cells, player.time) == fresh
 
 

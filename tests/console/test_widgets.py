@@ -32,6 +32,7 @@ from console.widgets.part_map import (
     legend,
     plan_map,
 )
+from console.widgets.span_chart import SpanCells
 from console.widgets.throughput import nice_ceiling, plot_rows, resample, smooth
 from console.widgets.timeline import axis, cell_window, timeline_cells
 from console.widgets.workers import WorkerRow, draw_head, draw_worker
@@ -94,7 +95,7 @@ def test_inks_can_be_read_on_their_ground() -> None:
 
 def test_ascii_draws_ascii_alone() -> None:
     model = model_of(play(faults=[Fault("w2", 40, 30)]), until=72)
-    cells = view.TimelineCells()
+    cells = SpanCells()
     drawn = [
         draw_title(view.title_row(model, 72, readonly=True, ended=False), 120, PLAIN),
         draw_bar(view.bar_row(model, 72, PLAIN), 120, PLAIN),
@@ -103,7 +104,9 @@ def test_ascii_draws_ascii_alone() -> None:
         *(draw_event(line, 60, PLAIN) for line in list(model.events)[-20:]),
     ]
     for worker in model.workers.values():
-        row = view.worker_row(model, worker, 72, selected=True, cells=cells.of(worker, 60, 72))
+        row = view.worker_row(
+            model, worker, 72, selected=True, cells=cells.of(worker, view.last_minute(72, 60), 72)
+        )
         drawn.append(draw_worker(row, 120, PLAIN))
     drawn.extend(
         draw_cells(bytes([encode_cell(m, 0.5)]), 20, plan_map(3, 60, 3, halves=False), PLAIN) for m in Mark
@@ -338,10 +341,10 @@ def test_the_overhead_of_a_claim_is_drawn_as_waiting() -> None:
 def test_unchanged_timelines_are_not_computed_again() -> None:
     model = model_of(play(), until=30.0)
     worker = model.workers["w1"]
-    cells = view.TimelineCells()
-    first = cells.of(worker, 60, 30.1)
-    assert cells.of(worker, 60, 30.2) is first
-    assert cells.of(worker, 60, 33.0) != first
+    cells = SpanCells()
+    first = cells.of(worker, view.last_minute(30.1, 60), 30.1)
+    assert cells.of(worker, view.last_minute(30.2, 60), 30.2) is first
+    assert cells.of(worker, view.last_minute(33.0, 60), 33.0) != first
 
 
 def test_the_axis_ends_with_now() -> None:

@@ -3,7 +3,6 @@ anew; look at them before they are committed."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 
 import pytest
