@@ -1,9 +1,8 @@
-"""Every screen and box as a picture: what changes by accident is seen. ``pytest --snapshot-update`` takes them
-anew; look at them before they are committed."""
+"""Every screen and box as a picture: what changes by accident is seen. ``pytest --snapshot-update`` takes
+them anew; look at them before they are committed."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 
 import pytest
