@@ -76,6 +76,11 @@ class ConsoleApp(Controlling, Leaving, Presenting):
     ]
     CSS = """
     CommandPalette SearchIcon { display: none; }
+    CommandPalette CommandList {
+        scrollbar-background: $raised; scrollbar-background-hover: $raised;
+        scrollbar-background-active: $raised;
+        scrollbar-color: $frame; scrollbar-color-hover: $accent; scrollbar-color-active: $accent;
+    }
     CommandPalette.ascii #--input { border: none; }
     CommandPalette.ascii CommandList { border: none; scrollbar-size-vertical: 0; }
     CommandPalette.ascii LoadingIndicator { display: none; }

@@ -18,6 +18,7 @@ from console.modals.prompt import Prompt
 from console.operating import Operating
 from console.optionsline import parse_options, spell_options
 from console.profiles import cap_words, encoder_threads, profile_words
+from console.screens.base import RunScreen
 from console.text import safe
 from console.timeline import WorkerModel
 from farm.commands import (
@@ -48,9 +49,11 @@ class Controlling(Operating):
 
     async def on_key(self, event: events.Key) -> None:
         """Typed so soon after a key that opens a box that it went to the screen below: it is meant for the
-        box, or ``t6`` and enter would take another cap than 6."""
+        box, or ``t6`` and enter would take another cap than 6; and ``/q`` would quit."""
         if isinstance(self.screen, Prompt):
             await self.screen.on_key(event)
+        elif isinstance(self.screen, RunScreen) and self.screen.prompt.is_open:
+            await self.screen.prompt.hear(event)
 
     def hear_refusal(self, event: CommandRefused) -> None:
         """Say what the run refused since this console began to send commands: a live run answers later."""
@@ -90,7 +93,7 @@ class Controlling(Operating):
         limit = "" if self.virtual_time is not None else ", or max for no limit"
         body = [
             f"Frames per second{limit}; several with commas. Or fields as in a fleet file:",
-            "fps = 12, overhead = 2, memory_gb = 1, link = { mib_per_second = 2 }",
+            "fps = 12, memory_gb = 1, link = { mib_per_second = 2 }",
         ]
 
         def check(text: str) -> str | None:

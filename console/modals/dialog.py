@@ -154,7 +154,7 @@ class Question(Dialog):
             ((f"{choice.key:<{keys}}", "key"), (f"  {choice.label}", "text")) for choice in choices
         ]
         room = height - len(answers)
-        if len(rows) + 1 > room:
+        if not rows or len(rows) + 1 > room:
             return rows[: max(room, 0)] + answers
         return [*rows, (), *answers]
 

@@ -13,36 +13,10 @@ from textual.widgets import Input
 
 from console.modals.dialog import TEXT_CELLS_MAX, Dialog, Pieces, wrapped
 from console.theme import Look
+from console.widgets.entry import Entry
 
 #: Rows of the entry with its frame.
 ENTRY_LINES = 3
-#: Who types fast, or on a busy machine, is there before the box: some keys come by the screen below it
-#: (``Controlling.on_key``), and others overtake them. So the first moments' keys are put in order.
-SETTLE_SECONDS = 0.1
-
-
-class Entry(Input):
-    """Takes keys in the order in which they were typed. (Textual's takes a letter at once, and enter and
-    backspace, which are bindings, only after they went all the way up to the app: of keys that come in one
-    read they are the last.)"""
-
-    async def _on_key(self, event: events.Key) -> None:
-        if event.key in ("enter", "backspace"):
-            event.stop()
-            event.prevent_default()
-            await self.take(event)
-        else:
-            await super()._on_key(event)
-
-    async def take(self, key: events.Key) -> None:
-        """Do what a key says."""
-        match key.key:
-            case "enter":
-                await self.action_submit()
-            case "backspace":
-                self.action_delete_left()
-            case _:
-                self.insert_text_at_cursor(key.character or "")
 
 
 class Prompt(Dialog):
@@ -72,8 +46,6 @@ class Prompt(Dialog):
         self._body = body
         self._check = check
         self.entry = Entry(value, select_on_focus=False)
-        self._settled = False
-        self._early: list[events.Key] = []  # typed before that
         self.fault = ""  #: what is wrong with what was last entered
 
     def compose(self) -> ComposeResult:
@@ -82,23 +54,11 @@ class Prompt(Dialog):
 
     def on_mount(self) -> None:
         self.entry.cursor_position = len(self.entry.value)
-        self.set_timer(SETTLE_SECONDS, self._settle)
+        self.entry.gather()
 
     async def on_key(self, event: events.Key) -> None:
         """What the entry takes by itself doesn't come here."""
-        if event.key in ("enter", "backspace") or event.is_printable:
-            event.stop()
-            event.prevent_default()
-            if self._settled:
-                await self.entry.take(event)
-            else:
-                self._early.append(event)
-
-    async def _settle(self) -> None:
-        self._settled = True
-        self.entry.focus()
-        for key in sorted(self._early, key=lambda key: key.time):
-            await self.entry.take(key)
+        await self.entry.hear(event)
 
     def rows(self, width: int, height: int) -> Sequence[Pieces]:
         width = min(width, TEXT_CELLS_MAX)

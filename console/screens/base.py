@@ -253,10 +253,8 @@ class RunScreen(Screen[None], inherit_bindings=False):
 
     def on_filter_prompt_closed(self, message: FilterPrompt.Closed) -> None:
         self.keys.display = True
-        if message.given_up:
-            self.take_needle("")
-        else:
-            self.console_app.repaint()
+        # Told once more: the last letters may still be on their way.
+        self.take_needle(message.text)
 
     async def on_key_bar_pressed(self, message: KeyBar.Pressed) -> None:
         await self.run_action(message.action)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static
+
+from console.widgets.entry import Entry
 
 
 class FilterPrompt(Horizontal):
@@ -24,15 +27,15 @@ class FilterPrompt(Horizontal):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "give_up", "no filter", show=False)]
 
     class Closed(Message):
-        """``given_up``: by escape, so that nothing is to be filtered."""
+        """``text``: what is filtered by from now on; nothing, when it was given up by escape."""
 
-        def __init__(self, given_up: bool) -> None:
+        def __init__(self, text: str) -> None:
             super().__init__()
-            self.given_up = given_up
+            self.text = text
 
     def __init__(self) -> None:
         super().__init__(id="prompt")
-        self.input = Input(compact=True, select_on_focus=False, id="needle")
+        self.input = Entry(compact=True, select_on_focus=False, id="needle")
         self._before: Widget | None = None  #: what was in focus
 
     def compose(self) -> ComposeResult:
@@ -52,17 +55,27 @@ class FilterPrompt(Horizontal):
         self.input.can_focus = True
         self.input.value = text
         self.input.cursor_position = len(text)
-        self.input.focus()
+        self.input.gather()
 
-    def _close(self, *, given_up: bool) -> None:
+    async def hear(self, event: events.Key) -> None:
+        """A key that was typed before the line had the focus."""
+        if event.key == "escape":
+            event.stop()
+            event.prevent_default()
+            self.action_give_up()
+        else:
+            await self.input.hear(event)
+
+    def _close(self, text: str) -> None:
         self.display = False
+        self.input.forget()
         self.input.can_focus = False
         self.screen.set_focus(self._before)
-        self.post_message(self.Closed(given_up))
+        self.post_message(self.Closed(text))
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
         message.stop()
-        self._close(given_up=False)
+        self._close(message.value)
 
     def action_give_up(self) -> None:
-        self._close(given_up=True)
+        self._close("")

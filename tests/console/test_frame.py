@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.command import CommandPalette
 from textual.widgets import Input
 
@@ -127,6 +129,30 @@ async def test_y_copies_the_claim_of_the_selected_worker() -> None:
         await wait_for(pilot, lambda: token in said(app), "a word about it")
         assert app.clipboard == token
         assert f"\x1b]52;c;{base64.b64encode(token.encode()).decode()}\a" in written
+
+
+@pytest.mark.parametrize("turns", [0, 1, 3, 10])
+@on_loop
+async def test_a_filter_typed_in_one_read_is_taken_whole_and_no_letter_is_a_command(turns: int) -> None:
+    async with console(at=72).run_test(size=(120, 40)) as pilot:
+        app = await ready(pilot)
+        for key in ("slash", "q", "x", "backspace", "backspace", *"laps", "enter"):
+            app.post_message(events.Key(key, key if len(key) == 1 else "/" if key == "slash" else None))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+        await wait_for(pilot, lambda: app.live.needle and not app.live.prompt.is_open, "the filter")
+        assert app.live.needle == "laps" and app.screen is app.live and player_of(app).commands == []
+
+
+@on_loop
+async def test_escape_at_once_gives_up_the_filter() -> None:
+    async with console(at=72).run_test(size=(120, 40)) as pilot:
+        app = await ready(pilot)
+        for key in ("slash", "x", "escape"):
+            app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await wait_for(pilot, lambda: not app.live.prompt.is_open and app.live.keys.display, "the key bar")
+        await pilot.press("j")
+        assert app.live.needle == "" and app.screen is app.live
 
 
 @pytest.mark.parametrize("key", ["e", "ctrl+s"])

@@ -1,7 +1,7 @@
 """Pictures as small files with one line for a row of the terminal, so that a change is a small diff.
 
-Rich's export is three to four times as large: fonts, a window, a clip path and the background for every run of
-text. What is left out here is the same in every picture, or follows from what is kept.
+Rich's export is three to four times as large: fonts, a window, a clip path and the background for every run
+of text. What is left out here is the same in every picture, or follows from what is kept.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ _RECT = re.compile(
     r'<rect fill="(#[0-9a-f]{6})" x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="[\d.]+" shape-rendering'
 )
 _TEXT = re.compile(
-    r'<text class="(terminal-(?:\d+-)?r\d+)" x="([\d.]+)" y="([\d.]+)" textLength="([\d.]+)"[^>]*>([^<]*)</text>'
+    r'<text class="(terminal-(?:\d+-)?r\d+)" x="([\d.]+)" y="([\d.]+)" textLength="([\d.]+)"[^>]*>'
+    r"([^<]*)</text>"
 )
 #: Fonts whose characters are a little wider or narrower go astray in longer runs of text; these say how wide.
 LOOSE_WIDTH = 8 * CELL_WIDTH

@@ -1,8 +1,8 @@
 """Every screen and every box of the console at a moment worth a picture, and the keys that lead there.
 
 Rules of this file:
-- what is shown comes from told or simulated logs, on clocks that stand still: no wall clock, path, version or id
-  of this machine, so that a picture is the same on every machine and in any order;
+- what is shown comes from told or simulated logs, on clocks that stand still: no wall clock, path, version or
+  id of this machine, so that a picture is the same on every machine and in any order;
 - a scene says what has to be on the screen before the picture is taken.
 """
 
@@ -78,8 +78,7 @@ def readonly() -> ConsoleApp:
 def recording() -> ConsoleApp:
     clock = HandClock()
     source = Playback(Log(_log()), clock)
-    source.take()
-    clock.time += MOMENT_SECONDS
+    source.seek(MOMENT_SECONDS)
     app = ConsoleApp(source, refresh_hz=1e-6, exit_when_done=False)
     app.real = clock
     return app
@@ -92,8 +91,7 @@ def simulation() -> ConsoleApp:
         return SimulatedSource(small_world(worker("w1", 30.0), worker("w2", 3.0), frames=960), clock)
 
     source = Playback(Log(), clock, present=begin(), again=begin)
-    source.take()
-    clock.time += 12.0
+    source.seek(12.0)
     presentation = Presentation(captions=(CAPTION,))
     app = ConsoleApp(source, refresh_hz=1e-6, exit_when_done=False, presentation=presentation)
     app.real = clock

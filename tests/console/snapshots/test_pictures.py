@@ -1,5 +1,5 @@
-"""Every screen and box as a picture: what changes by accident is seen. ``pytest --snapshot-update`` takes them
-anew; look at them before they are committed."""
+"""Every screen and box as a picture: what changes by accident is seen. ``pytest --snapshot-update`` takes
+them anew; look at them before they are committed."""
 
 from __future__ import annotations
 
