@@ -104,7 +104,9 @@ def test_ascii_draws_ascii_alone() -> None:
         *(draw_event(line, 60, PLAIN) for line in list(model.events)[-20:]),
     ]
     for worker in model.workers.values():
-        row = view.worker_row(model, worker, 72, selected=True, cells=cells.of(worker, view.last_minute(72, 60), 72))
+        row = view.worker_row(
+            model, worker, 72, selected=True, cells=cells.of(worker, view.last_minute(72, 60), 72)
+        )
         drawn.append(draw_worker(row, 120, PLAIN))
     drawn.extend(
         draw_cells(bytes([encode_cell(m, 0.5)]), 20, plan_map(3, 60, 3, halves=False), PLAIN) for m in Mark
