@@ -4,9 +4,9 @@
                                          [--screen live|timeline|chunks|compare] [--steps]
     python benchmarks/console_load.py --suite   every screen, idle, lag and 500 workers, as one table
 
-The log is made before the clock starts, and fed by time. On a busy machine ticks are lost and the others get more
-events; ``--steps`` gives every tick the same share of the log, so that runs can be compared: its ``cpu %`` is what
-a tick costs, times the ticks a second. Numbers of the child that draws:
+The log is made before the clock starts, and fed by time. On a busy machine ticks are lost and the others get
+more events; ``--steps`` gives every tick the same share of the log, so that runs can be compared: ``cpu %``
+is then what a tick costs, times the ticks a second. Numbers of the child that draws:
 ``cpu %`` of one core for the whole process (console, feed, terminal writer and the lag meter), ``fold`` the
 time a tick needs to take in its events, ``tick`` that and laying out what changed, ``repaint`` laying out and
 drawing it, ``spin`` a fixed loop that tells how fast and how busy the machine is, ``lag`` how late a 10 ms

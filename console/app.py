@@ -15,6 +15,7 @@ Rules of this file:
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -48,6 +49,8 @@ __all__ = ["BUSY_RECORDS", "RATE_MAX", "RATE_MIN", "ConsoleApp", "Outcome", "Vir
 
 #: Records in a tick from which on the panels take turns: nobody reads a thousand events a second.
 BUSY_RECORDS = 100
+#: New objects after which the garbage collector looks for garbage. Drawing makes many, hardly any in cycles.
+COLLECT_AFTER = 5_000
 #: The key to each screen. One that a run has no use for isn't there (``ConsoleApp.make_screens``).
 SCREEN_KEYS = {"live": "1", "timeline": "2", "chunks": "3", "compare": "4"}
 
@@ -108,6 +111,7 @@ class ConsoleApp(Controlling, Leaving, Presenting):
         self._signals = signals
         self._busy = False  #: the last tick brought more than BUSY_RECORDS
         self._turn: bool | None = None
+        self._moment: tuple[object, ...] | None = None  #: of the last tick, if it brought nothing
         self.live = LiveScreen(self.look)
         self.timeline = TimelineScreen(self.look)
         self.chunks = ChunksScreen(self.look)
@@ -144,9 +148,14 @@ class ConsoleApp(Controlling, Leaving, Presenting):
         if own is not None:
             own.install()
             self._signals = own
+        thresholds = gc.get_threshold()
+        # A collection holds the screen up. What is loaded by now stays, and needs no looking through.
+        gc.freeze()
+        gc.set_threshold(COLLECT_AFTER, *thresholds[1:])
         try:
             return super().run(*args, **options)
         finally:
+            gc.set_threshold(*thresholds)
             assert self._signals is not None
             self._signals.listen(None)
             if own is not None:
@@ -171,9 +180,19 @@ class ConsoleApp(Controlling, Leaving, Presenting):
             self.note_end(ended)
             if ended:
                 self._on_end()
-        self.repaint(self._turn)
+        before, self._moment = self._moment, None if records else self._quiet_moment()
+        if self._moment is None or self._moment != before:
+            self.repaint(self._turn)
         if isinstance(self._driver, ConsoleDriver) and self._driver.take_caught_up():
             self.screen.refresh()
+
+    def _quiet_moment(self) -> tuple[object, ...] | None:
+        """What changes the screen in a tick that brought nothing; None: it is to be drawn anyway. What a key
+        changes is drawn at once, by what the key does."""
+        front = self.front
+        if front is None or self.screen is not front or self.virtual_time is not None:
+            return None
+        return front, front.time_shown(self.now()), self.ended, self.caption
 
     def _on_end(self) -> None:
         if self._exit_when_done or self.presentation.loop:

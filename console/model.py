@@ -410,8 +410,8 @@ _HANDLERS: Final[dict[type, Callable[[Model, float, Any], None]]] = {
     ev.PartRetried: Model._part_retried,
 }
 
-#: Of each type of event: whether it never makes progress smaller, what the model and the chunk book make of it,
-#: and whether it has words.
+#: Of each type of event: whether it never makes progress smaller, what the model and the chunk book make of
+#: it, and whether it has words.
 _ROUTES: Final = {
     kind: (kind in _STEADY, _HANDLERS.get(kind), CHUNK_HANDLERS.get(kind), is_told(kind))
     for kind in get_args(ev.AnyEvent)

@@ -87,7 +87,7 @@ class PartGrid:
             return frame // self._step
         return bisect_right(self.cuts, frame) - 1
 
-    def parts_in(self, start: int, stop: int) -> range:
+    def parts_in(self, start: int, stop: int) -> Sequence[int]:
         """The parts of ``[start, stop)``, both of which are cuts."""
         return range(self.part_at(start), self.part_at(stop))
 

@@ -135,6 +135,10 @@ class RunScreen(Screen[None], inherit_bindings=False):
         """
         raise NotImplementedError
 
+    def time_shown(self, now: float) -> float:
+        """The time as it is shown here: while that stays the same and nothing happens, nothing is drawn."""
+        return now
+
     def head_rows(self, now: float) -> tuple[TitleRow, BarRow | ReplayRow]:
         """The rows that every screen begins with: what is run, and how far it is."""
         app, model = self.console_app, self.model

@@ -204,6 +204,10 @@ class LiveScreen(RunScreen):
             self._update_bottom(plan, now, look)
         self.update_keys()
 
+    def time_shown(self, now: float) -> float:
+        """Clock, silences, forecast and the cells of the last minute go by the second."""
+        return int(now)
+
     def _arrange(self, width: int, height: int, workers: int, look: Look) -> None:
         """Plan the rows anew when the size, the fleet, the grid or the panel in front changed."""
         halves = not (look.symbols or look.ascii_only)

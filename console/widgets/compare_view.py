@@ -30,8 +30,10 @@ from console.widgets.bands import (
 )
 from console.widgets.event_list import time_text
 from console.widgets.header import TitleRow
+from console.widgets.span_chart import SpanCells
 from console.widgets.standings import RunRow, TitlesRow, best_of, run_values
-from console.widgets.view import natural_key, window_of, worker_cells
+from console.widgets.time_window import Cells
+from console.widgets.view import natural_key, window_of
 
 #: Part of the whole that the axis has beyond the last end, so that the ends are seen.
 MARGIN = 0.02
@@ -205,13 +207,15 @@ class BandCells:
     """The cells of every worker of every run, as they were computed last."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, str], tuple[tuple[object, ...], bytes]] = {}
+        self._known: dict[tuple[int, str], tuple[Axis, bytes]] = {}
+        self._spans: dict[int, SpanCells] = {}
         self._names: dict[int, list[str]] = {}
         self._tick = 0
 
     def clear(self) -> None:
         """Another heat, or from the start again."""
         self._known.clear()
+        self._spans.clear()
         self._names.clear()
 
     def begin(self) -> None:
@@ -228,20 +232,15 @@ class BandCells:
         """The cells of one worker of one of ``lanes`` runs, up to ``now`` of the comparison."""
         known = self._known.get((lane.number, worker.name))
         turns = max(1, lane.workers * lanes // WORKERS_A_TICK)
-        if known is not None and known[0][0] == axis and (self._tick + lane.number) % turns:
+        if known is not None and known[0] == axis and (self._tick + lane.number) % turns:
             return known[1]
         at = lane.tape.lease_time(lane.time(now))
         offset = lane.tape.lease_time(0.0)
         first = axis.first + round(offset / axis.cell_seconds)
-        last = worker.spans[-1] if worker.spans else None
-        running = last is not None and last.stop_seconds is None
-        present = math.floor(at / axis.cell_seconds) if running else 0
-        ends = None if last is None else (last.kind, last.stop_seconds)
-        key = (axis, worker.spans_total, ends, worker.state, worker.since, present)
-        if known is None or known[0] != key:
-            cells = worker_cells(worker, first, axis.width, axis.cell_seconds, at)
-            known = self._known[lane.number, worker.name] = (key, cells)
-        return known[1]
+        spans = self._spans.setdefault(lane.number, SpanCells())
+        cells = spans.of(worker, Cells(first, axis.width, axis.cell_seconds), at)
+        self._known[lane.number, worker.name] = axis, cells
+        return cells
 
 
 def band_rows(

@@ -92,6 +92,7 @@ class _Drawn:
     """A row as it was drawn. What began before ``settled_seconds`` can't change any more."""
 
     key: tuple[object, ...]
+    now: float
     cells: Cells
     settled_seconds: float
     row: bytes
@@ -115,12 +116,13 @@ class SpanCells:
         known = self._known.get(worker.name)
         if known is not None and known.key == key:
             return known.row
-        kept = b"" if known is None or worker.is_gone else _still_true(known, cells)
+        # Where it went back, what was drawn may be yet to come.
+        kept = b"" if known is None or worker.is_gone or now < known.now else _still_true(known, cells)
         first = cells.first + len(kept)
         row = kept + worker_cells(worker, first, cells.width - len(kept), cells.seconds, now)
         # The newest two may yet be given another kind, or be dropped.
         settled = worker.spans[-3].start_seconds if len(worker.spans) > 2 else 0.0
-        self._known[worker.name] = _Drawn(key, cells, settled, row)
+        self._known[worker.name] = _Drawn(key, now, cells, settled, row)
         return row
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import groupby
 
 from rich.style import Style
@@ -106,21 +107,31 @@ def _mark(span: Span, running: bool) -> Mark:
 def draw_cells(line: Line, cells: Iterable[int], look: Look, *, chosen: bool = False) -> None:
     """Append the cells: bars with a gap where a claim begins, or one symbol a cell. ``chosen``: in reverse
     video, which shows without colour, too."""
-    plain = look.symbols or look.ascii_only
-    over = Style(reverse=True) if chosen else Style.null()
+    signs = _signs(look, chosen)
     for code, run in groupby(cells):
-        count = sum(1 for _ in run)
-        mark = Mark(code & _MARK)
-        if mark is Mark.BLANK:
-            line.add(" " * count, over)
-        elif plain:
-            line.add(_symbol(code, mark) * count, look.ink(mark) + over)
-        elif mark in (Mark.CLAIMED, Mark.DONE, Mark.DUPLICATED):
-            glyph = "▗" if code & _STARTS else "▄"
-            line.add(glyph * count, look.block(mark, 0.3 if code & _WAITS else 1.0) + over)
-        else:
-            symbol = "·" if mark is Mark.IDLE else SYMBOLS[mark]
-            line.add(symbol * count, (look.faint if mark is Mark.IDLE else look.ink(mark, bold=True)) + over)
+        sign = signs.get(code)
+        if sign is None:
+            sign = signs[code] = _sign(code, look, chosen)
+        line.add(sign[0] * len(list(run)), sign[1])
+
+
+@lru_cache(maxsize=16)
+def _signs(look: Look, chosen: bool) -> dict[int, tuple[str, Style]]:
+    """Glyph and style of the cells by their byte, filled as they are met."""
+    return {}
+
+
+def _sign(code: int, look: Look, chosen: bool) -> tuple[str, Style]:
+    mark, over = Mark(code & _MARK), Style(reverse=True) if chosen else Style.null()
+    if mark is Mark.BLANK:
+        return " ", over
+    if look.symbols or look.ascii_only:
+        return _symbol(code, mark), look.ink(mark) + over
+    if mark in (Mark.CLAIMED, Mark.DONE, Mark.DUPLICATED):
+        glyph = "▗" if code & _STARTS else "▄"
+        return glyph, look.block(mark, 0.3 if code & _WAITS else 1.0) + over
+    symbol = "·" if mark is Mark.IDLE else SYMBOLS[mark]
+    return symbol, (look.faint if mark is Mark.IDLE else look.ink(mark, bold=True)) + over
 
 
 def _symbol(code: int, mark: Mark) -> str:

@@ -107,6 +107,41 @@ async def test_a_cut_list_of_events_says_what_is_kept() -> None:
         assert f"10,000 of {app.model.events_total:,} kept" in screen_text(app)
 
 
+@on_loop
+async def test_ticks_that_bring_nothing_lay_out_nothing_until_the_next_second() -> None:
+    player = Player(play((30.0, 10.0), frames=2400, part=48))
+    player.time = 20.1
+    app = ConsoleApp(player, refresh_hz=1e-6, exit_when_done=False)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await ready(pilot)
+        laid_out: list[float] = []
+        update = app.live.update_view
+        app.live.update_view = lambda now, turn=None: (laid_out.append(now), update(now, turn))[0]  # type: ignore[method-assign,assign,return-value]
+
+        def tick(at: float, *events: ev.AnyEvent) -> list[float]:
+            laid_out.clear()
+            player.time = at
+            if events:
+                player.add(*events)
+            app.tick()
+            return list(laid_out)
+
+        player.add(ev.Notice(level="info", text="no more of that story"))
+        tick(20.2)
+        assert tick(20.3) == [20.3], "what a tick with news left undrawn"
+        assert tick(20.4) == tick(20.9) == []
+        assert tick(20.95, ev.Notice(level="info", text="news")) == [20.95]
+        assert tick(20.96) == [20.96]
+        assert tick(20.97) == []
+        assert tick(21.0) == [21.0], "the clock"
+        await pilot.press("j", "2")
+        await pilot.pause()
+        laid_out.clear()
+        await pilot.press("1")
+        await pilot.pause()
+        assert laid_out, "another screen was shown in between"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("screen", ["live", "compare"])
 def test_five_thousand_events_a_second_cost_little(screen: str) -> None:

@@ -14,11 +14,11 @@ from console.model import Model
 from console.theme import SYMBOLS, Mark
 from console.timeline import SPANS_MAX
 from console.widgets.span_chart import SpanCells, SpanRow
-from console.widgets.time_window import SCALES, TimeWindow, axis_text
+from console.widgets.time_window import SCALES, Cells, TimeWindow, axis_text
 from console.widgets.view import last_minute, worker_cells
 from farm import events as ev
 from tests.console.player import Player
-from tests.console.story import Story, stories
+from tests.console.story import Fault, Story, play, stories
 from tests.console.test_app import AppPilot, colour_terminal, on_loop, ready, screen_text, wait_for
 from tests.console.test_chunks_screen import LOG, SIZES, TRAPS, chunks_of, slow
 from tests.console.test_model import folded, spans
@@ -104,6 +104,18 @@ def test_cells_that_were_kept_are_the_cells_one_would_draw_now(
         for one in model.workers.values():
             fresh = worker_cells(one, cells.first, width, cells.seconds, now)
             assert kept.of(one, cells, player.time) == fresh
+
+
+def test_what_was_drawn_of_the_future_is_not_kept_by_who_goes_back() -> None:
+    log, kept, cells = play(faults=[Fault("w2", 20, 30)]), SpanCells(), Cells(0, 70, 1.0)
+    for now in (60.0, 30.0, 45.0):
+        model = Model()
+        for record in log:
+            if record.at <= now:
+                model.fold(record)
+        for one in model.workers.values():
+            fresh = worker_cells(one, cells.first, cells.width, cells.seconds, now)
+            assert kept.of(one, cells, now) == fresh, now
 
 
 # --- the screen ------------------------------------------------------------------------------------------
