@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import sys
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -26,7 +25,7 @@ from console.finding import FoundRun, find_live, find_run, live_runs
 from console.model import Model
 from console.plain import PlainReporter
 from console.status import RunStatus, status_line, status_of, status_text
-from console.streams import pour
+from console.streams import give_line, tell
 from console.summary import render_text, summarize
 from console.terminal import SignalBox
 from farm.attach.client import AttachedRun, Ending, NotListening
@@ -87,14 +86,14 @@ def status(
             with suppress(UnevenError):  # it has just ended
                 looks.append(_look(live.found))
         if json:
-            print(msgspec.json.encode([status for status, _, _ in looks]).decode())
+            give_line(msgspec.json.encode([status for status, _, _ in looks]).decode())
         elif not looks:
-            print("no run is live")
+            give_line("no run is live")
         else:
-            print("\n".join(status_line(*look) for look in looks))
+            give_line("\n".join(status_line(*look) for look in looks))
         return ExitCode.DONE
     stands, model, now = _look(find_run(run))
-    print(msgspec.json.encode(stands).decode() if json else status_text(stands, model, now, width))
+    give_line(msgspec.json.encode(stands).decode() if json else status_text(stands, model, now, width))
     return ExitCode.DONE
 
 
@@ -116,7 +115,7 @@ def stop(
     if refusal:
         raise UsageError(f"the run {found.name} was not stopped: {refusal}")
     name = shlex.quote(found.name)
-    print(
+    give_line(
         f"{found.name} stops at once; what is credited is kept"
         if now
         else f"{found.name} drains: parts in progress are finished and kept; at once: "
@@ -137,12 +136,12 @@ def runs(
             | {"folder": e.folder, "exit_code": e.exit_code, "recording": e.recording}
             for e, s in known
         ]
-        print(msgspec.json.encode(rows).decode())
+        give_line(msgspec.json.encode(rows).decode())
         return ExitCode.DONE
     if not known:
-        print("no run is known yet")
+        give_line("no run is known yet")
     for entry, standing in known:
-        print(f"{entry.run_id:<20}  {standing:<10}  {entry.started:<25}  {printable(entry.output)}")
+        give_line(f"{entry.run_id:<20}  {standing:<10}  {entry.started:<25}  {printable(entry.output)}")
     return ExitCode.DONE
 
 
@@ -235,7 +234,7 @@ def _follow(source: AttachedRun, model: Model, signals: SignalBox, showing: Show
         source.wait_news(_POLL_SECONDS)
     if source.ending is not None and source.ending.why == "ended":
         if showing.ui == "tui":
-            print(render_text(summarize(model), terminal_width() or 100), file=sys.stderr)
+            tell(render_text(summarize(model), terminal_width() or 100))
         else:
             reporter.finish(summarize(model))
 
@@ -346,10 +345,7 @@ def _look_back(found: FoundRun) -> tuple[RunStatus, Model, float]:
 def _tell_end(found: FoundRun) -> int:
     """``attach`` to a run that is over: how it ended. Raises UnevenError."""
     stands, model, _ = _look_back(found)
-    print(
-        render_text(summarize(model), terminal_width() or 100) if model.header else stands.outcome,
-        file=sys.stderr,
-    )
+    tell(render_text(summarize(model), terminal_width() or 100) if model.header else stands.outcome)
     if stands.exit_code is None:
         _say(f"The run {found.name} is not live: its process is gone and came to no end.")
     else:
@@ -361,4 +357,4 @@ def _tell_end(found: FoundRun) -> int:
 
 
 def _say(line: str) -> None:
-    pour(sys.stderr, line + "\n")  # the terminal may be gone, which ends the view and is no error
+    tell(line)  # the terminal may be gone, which ends the view and is no error

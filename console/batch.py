@@ -8,7 +8,6 @@ Rules of this file:
 
 from __future__ import annotations
 
-import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from console import text
+from console.streams import tell
 from farm.errors import ExitCode, UnevenError, UsageError
 from farm.folder import holds_run
 from farm.paths import printable, run_folder_path
@@ -70,8 +70,9 @@ def outputs_for(
     if output is None:
         return None  # which is complained of where one input is, too
     if not folder:
+        wrong = "is no folder" if output.exists() else "does not exist; make it first"
         raise UsageError(
-            f"{len(sources)} inputs need a folder to go to, -o DIR, and {printable(output)} is no folder"
+            f"{len(sources)} inputs need a folder to go to, -o DIR, and {printable(output)} {wrong}"
         )
     if extension is not None and f".{extension.lstrip('.').lower()}" not in CONTAINERS:
         raise UsageError(f"--extension {extension}: use one of {', '.join(CONTAINERS)}")
@@ -162,4 +163,4 @@ def _table(lines: Sequence[_Line]) -> str:
 
 
 def _say(line: str) -> None:
-    print("\n".join(map(text.safe, line.split("\n"))), file=sys.stderr, flush=True)
+    tell("\n".join(map(text.safe, line.split("\n"))))

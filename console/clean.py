@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from console import text
+from console.streams import give_line, tell
 from farm.cleaning import LeftOver, find_leftovers, remove
 from farm.errors import ExitCode, UnevenError, UsageError
 from farm.journal import RunCatalogue
@@ -43,16 +44,16 @@ def clean(
     found = find_leftovers(catalogue, runs or (), _age_seconds(older_than), time.time())
     doomed = [left for left in found if not left.live]
     for left in found:
-        print(_line(left))
+        give_line(_line(left))
     if not doomed:
-        print("Nothing to remove.")
+        give_line("Nothing to remove.")
         return ExitCode.DONE
     total = f"{text.plural(len(doomed), 'run')}, {text.size(sum(left.size_bytes for left in doomed))}"
     if dry_run:
-        print(f"Would remove {total}.")
+        give_line(f"Would remove {total}.")
         return ExitCode.DONE
     if not yes and not _agreed(total):
-        print("Nothing was removed.")
+        give_line("Nothing was removed.")
         return ExitCode.DONE
     return _remove(doomed, catalogue, total)
 
@@ -70,7 +71,7 @@ def _remove(doomed: Sequence[LeftOver], catalogue: RunCatalogue, total: str) -> 
             _say(f"{printable(path)} is not uneven's, and stays")
     if failed is not None:
         return failed.exit_code
-    print(f"Removed {total}.")
+    give_line(f"Removed {total}.")
     return ExitCode.DONE
 
 
@@ -103,4 +104,4 @@ def _age_seconds(age: str | None) -> float:
 
 
 def _say(line: str) -> None:
-    print(text.safe(line), file=sys.stderr)
+    tell(text.safe(line))

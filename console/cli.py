@@ -35,6 +35,7 @@ from console.replay import replay
 from console.report import records_of, report_text
 from console.run import carry_out, new_run_id, print_plan, print_verified, verify_output
 from console.spellings import refuse_ffmpeg_spellings, refuse_other_digits
+from console.streams import attempt, give_line, tell, unwritten
 from farm.errors import ExitCode, UnevenError, UsageError
 from farm.folder import holds_run
 from farm.journal import RunCatalogue
@@ -73,25 +74,38 @@ def _run(invocation: Invocation) -> NoReturn:
         refuse_ffmpeg_spellings(arguments)
         refuse_other_digits(arguments)
         code = app(args=arguments, prog_name="uneven", standalone_mode=False, obj=invocation)
-        sys.exit(code if isinstance(code, int) else 0)
+        sys.exit(_given(code if isinstance(code, int) else 0))
     except typer.Exit as ended:
-        sys.exit(ended.exit_code)
+        sys.exit(_given(ended.exit_code))
     except TyperException as error:
         _complain(f"{error.format_message().rstrip('.')}; see uneven {_command(arguments)}--help")
         sys.exit(ExitCode.USAGE)
     except (typer.Abort, _Interrupted):
         _complain("interrupted")
         sys.exit(ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(ExitCode.DONE)
     except UnevenError as error:
         _complain(str(error))
         sys.exit(error.exit_code)
-    except Exception:
+    except Exception as error:
+        # A result that was printed goes nowhere: the disk is full, or who read it has left.
+        if isinstance(error, OSError) and (lost := attempt(sys.stdout, "")) is not None:
+            sys.exit(_lost(lost))
         _complain("this is a bug of uneven; what follows helps to mend it:")
-        traceback.print_exc()
+        tell(traceback.format_exc())
         sys.exit(ExitCode.BUG)
+
+
+def _given(code: int) -> int:
+    """The exit code, once all that was printed has been written."""
+    lost = attempt(sys.stdout, "")
+    return code if lost is None or code else _lost(lost)
+
+
+def _lost(lost: OSError | ValueError) -> ExitCode:
+    if isinstance(lost, BrokenPipeError):
+        return ExitCode.DONE
+    _complain(unwritten(lost))
+    return ExitCode.OUTPUT
 
 
 class _Interrupted(BaseException):
@@ -124,7 +138,7 @@ def _command(arguments: Sequence[str]) -> str:
 
 
 def _complain(sentence: str) -> None:
-    print(f"uneven: {sentence}", file=sys.stderr)
+    tell(f"uneven: {sentence}")
 
 
 @app.command()
@@ -361,9 +375,9 @@ def report(
     """The hardware table of a run: what each worker was, did and used, its share and its fair share."""
     made = hardware_report(records_of(run))
     if json:
-        print(msgspec.json.encode(made).decode())
+        give_line(msgspec.json.encode(made).decode())
     else:
-        print(report_text(made, shutil.get_terminal_size((160, 24)).columns))
+        give_line(report_text(made, shutil.get_terminal_size((160, 24)).columns))
     return ExitCode.DONE
 
 

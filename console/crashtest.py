@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from console import text
+from console.streams import tell
 from farm.errors import ExitCode, InputError, UsageError
 from farm.paths import printable
 
@@ -108,7 +109,7 @@ class _Report:
         self._counts: Counter[str] = Counter()
 
     def note(self, line: str) -> None:
-        print(text.safe(line), file=sys.stderr, flush=True)
+        tell(text.safe(line))
 
     def trial(self, trial: Trial) -> None:
         verdict = trial.verdict

@@ -27,6 +27,7 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
+from console.streams import give_line
 from farm.errors import ExitCode, OutputError, UsageError
 from farm.paths import printable, reason
 
@@ -120,7 +121,7 @@ def start_detached(arguments: Sequence[str]) -> int:
             raise
         _hand_on(words)
     if code is None:
-        print(_told(msgspec.json.decode(said, type=Started)))
+        give_line(_told(msgspec.json.decode(said, type=Started)))
         return ExitCode.DONE
     if code < 0:
         raise OutputError(

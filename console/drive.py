@@ -21,7 +21,7 @@ from console.jsonl import JsonReporter
 from console.model import Model
 from console.plain import PlainReporter
 from console.presentation import NOTHING_MORE, Presentation
-from console.streams import Stream
+from console.streams import Stream, tell
 from console.summary import RunSummary, render_text, summarize
 from console.suspend import StopKey
 from console.terminal import SignalBox, Ui
@@ -140,7 +140,7 @@ def show(live: LiveRun, options: ShowOptions, fleet: Sequence[WorkerProfile]) ->
         raise Restart
     summary = summarize(model, fleet)
     if options.ui == "tui":
-        print(render_text(summary, terminal_width() or 100), file=sys.stderr)
+        tell(render_text(summary, terminal_width() or 100))
     else:
         reporter.finish(summary)
     assert live.result is not None
@@ -226,4 +226,4 @@ def terminal_width() -> int | None:
 
 
 def _say(line: str) -> None:
-    print(text.safe(line), file=sys.stderr, flush=True)
+    tell(text.safe(line))

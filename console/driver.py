@@ -15,8 +15,10 @@ Rules of this file:
 from __future__ import annotations
 
 import os
+import termios
 import threading
 from collections import deque
+from contextlib import suppress
 
 from textual.drivers.linux_driver import LinuxDriver
 
@@ -142,6 +144,12 @@ class ConsoleDriver(LinuxDriver):
         super().close()
         if self._keeper is not None:
             self._keeper.given()
+
+    def start_application_mode(self) -> None:
+        # What was typed while the command was loading was not meant for keys that act at once.
+        with suppress(OSError, termios.error):
+            termios.tcflush(self.fileno, termios.TCIFLUSH)
+        super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def stop_application_mode(self) -> None:
         if self._writer is not None:

@@ -23,12 +23,12 @@ import typer
 from console import options as opt
 from console.plain import caption_text
 from console.presentation import Presentation
-from console.streams import pour
+from console.streams import give
 from console.terminal import Ui, choose_ui
 from console.verdicts import verdict_lines
 from farm.captions import Reel
 from farm.errors import ExitCode, OutputError, UsageError, shorten
-from farm.paths import printable
+from farm.paths import atomic_file, printable
 
 if TYPE_CHECKING:
     from console.compare import Format
@@ -401,12 +401,10 @@ def _check_writable(output: Path | None) -> None:
 def _give(written: str, output: Path | None) -> None:
     """Raises OutputError."""
     if output is None:
-        pour(sys.stdout, written)
+        give(written)
         return
-    try:
-        output.write_text(written, encoding="utf-8")
-    except OSError as error:
-        raise OutputError(f"{printable(output)} can't be written: {error.strerror}") from error
+    with atomic_file(output) as file:
+        file.write(written.encode())
 
 
 def _progress() -> Callable[[int, int], None]:

@@ -35,7 +35,15 @@ def parse_options(text: str, options: RelayOptions) -> RelayOptions:
         changes[field] = value
     if not changes:
         raise UsageError("give a policy, a tail rule, or lease=SECONDS and heartbeat=SECONDS")
-    return msgspec.structs.replace(options, **changes)
+    changed = msgspec.structs.replace(options, **changes)
+    # The relay says the same, but only when the box is gone: its workers keep their heartbeat.
+    apart_seconds = max(changed.heartbeat_seconds, options.heartbeat_seconds)
+    if apart_seconds >= changed.lease_seconds:
+        raise UsageError(
+            f"a lease of {changed.lease_seconds:g} s would lapse between two heartbeats, which are "
+            f"{apart_seconds:g} s apart; give a longer one"
+        )
+    return changed
 
 
 def _read(word: str) -> tuple[str, str | float]:

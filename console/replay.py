@@ -21,7 +21,7 @@ from console import options as opt
 from console.plain import caption_text, event_text
 from console.presentation import Presentation
 from console.report import records_of
-from console.streams import pour
+from console.streams import give
 from console.terminal import choose_ui
 from console.wording import describe
 from farm.captions import Caption, Reel
@@ -138,16 +138,16 @@ def _print(log: Log, begins: float, captions: Iterable[Caption]) -> None:
     for line in lines():
         chunk.append(line)
         if len(chunk) == _CHUNK:
-            if not pour(sys.stdout, "\n".join(chunk) + "\n"):
+            if not give("\n".join(chunk) + "\n"):
                 return
             chunk.clear()
     if chunk:
-        pour(sys.stdout, "\n".join(chunk) + "\n")
+        give("\n".join(chunk) + "\n")
 
 
 def _print_json(log: Log, begins: float) -> None:
     first = next(index for index, at in enumerate(log.times) if at >= begins)
     for start in range(first, len(log), _CHUNK):
         records: list[Record] = log.records[start : start + _CHUNK]
-        if not pour(sys.stdout.buffer, b"".join(encode_record(record) + b"\n" for record in records)):
+        if not give(b"".join(encode_record(record) + b"\n" for record in records)):
             return

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import shlex
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from console.detach import Report
 from console.drive import ShowOptions, show
 from console.report import records_of
 from console.stories import story_lines
+from console.streams import give, tell
 from console.verdicts import tell_verdicts
 from farm.engines.child import ChildCrashed, run_in_child_blocking
 from farm.engines.local import LocalEngine, prepare
@@ -150,7 +150,7 @@ def print_plan(plan: Plan) -> None:
         f"folder    {printable(plan.folder_path)}" + (" (resumed)" if plan.resumes else ""),
         *(f"warning   {line}" for line in (*plan.probed.warnings, plan.memory_note) if line),
     ]
-    print("\n".join(lines))
+    give("\n".join(lines) + "\n")
 
 
 def _speed(profile: WorkerProfile) -> str:
@@ -262,8 +262,8 @@ def print_verified(output: Path, verified: VerifyFacts, recorded: RunFinished | 
         f"packets   sha256 {verified.packets_sha256}",
         "run       as recorded" if recorded is not None else "run       none on record",
     ]
-    print("\n".join(lines))
+    give("\n".join(lines) + "\n")
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    tell(line)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import shutil
-import sys
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -19,7 +18,7 @@ import msgspec
 from console import text
 from console.model import Model
 from console.presentation import Presentation
-from console.streams import pour
+from console.streams import give
 from console.summary import render_text, summarize
 from console.timeline import Span
 from console.trials import Trial, spell
@@ -322,8 +321,8 @@ def _finite(value: float) -> float | None:
 
 
 def say(lines: Iterable[str]) -> None:
-    """Write a result to standard output; a reader that left is no error."""
-    pour(sys.stdout, "\n".join(lines) + "\n")
+    """Write a result to standard output; a reader that left is no error. Raises OutputError."""
+    give("\n".join(lines) + "\n")
 
 
 def terminal_width() -> int:

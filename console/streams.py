@@ -1,12 +1,19 @@
 """Writing to a stream that somebody else may close: a pipe to ``head``, a terminal that went away.
 
-Losing the reader costs the view, never the run: the first failure makes the stream a sink.
+Rules of this file:
+- losing the reader costs the view, never the run: the first failure makes the stream a sink;
+- words on standard error (``tell``) never fail, whoever is gone;
+- a result on standard output (``give``) that can't be written is an error with a code, but for a reader that
+  has left, who has had enough.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from typing import Protocol, TypeVar
+
+from farm.errors import OutputError
 
 _Data = TypeVar("_Data", str, bytes, contravariant=True)
 
@@ -38,6 +45,29 @@ def attempt(stream: Stream[_Data], data: _Data) -> OSError | ValueError | None:
     except ValueError as error:
         return error
     return None
+
+
+def tell(words: str) -> None:
+    """A line, or some, on standard error."""
+    pour(sys.stderr, words + "\n")
+
+
+def give(result: str | bytes) -> bool:
+    """Write a result to standard output. False: the reader has left. Raises OutputError."""
+    lost = attempt(sys.stdout.buffer, result) if isinstance(result, bytes) else attempt(sys.stdout, result)
+    if lost is None or isinstance(lost, BrokenPipeError):
+        return lost is None
+    raise OutputError(unwritten(lost))
+
+
+def give_line(line: str) -> bool:
+    """As ``give``, with an end of line."""
+    return give(line + "\n")
+
+
+def unwritten(lost: OSError | ValueError) -> str:
+    why = getattr(lost, "strerror", None) or str(lost)
+    return f"standard output can't be written: {why}; the result is lost"
 
 
 def _to_nowhere(stream: Stream[_Data]) -> None:

@@ -53,7 +53,7 @@ class Prompt(Dialog):
         yield self.entry
 
     def on_mount(self) -> None:
-        self.entry.cursor_position = len(self.entry.value)
+        self.entry.action_select_all()  # what is typed takes its place
         self.entry.gather()
 
     async def on_key(self, event: events.Key) -> None:

@@ -60,4 +60,4 @@ class Entry(Input):
             case "backspace":
                 self.action_delete_left()
             case _:
-                self.insert_text_at_cursor(key.character or "")
+                self.replace(key.character or "", *self.selection)

@@ -223,3 +223,48 @@ def test_a_terminal_of_no_width_is_one_of_80_columns(short_clip: Path, tmp_path:
     assert code == 0
     assert any("stitch: joining the parts" in line for line in lines)
     assert any(line.startswith("packets sha256  ") and len(line) == 80 for line in lines)
+
+
+@pytest.mark.parametrize("ui", ["tui", "plain"])
+def test_a_terminal_that_is_closed_drains_the_run(ui: str, clip: Path, tmp_path: Path) -> None:
+    """The window is closed: SIGHUP comes, and whatever is written from then on fails."""
+    where = ["-o", "o.mp4", "--fleet", "20,20", "--part", "12", "--preset", "ultrafast", "--ui", ui]
+    screen = Screen([sys.executable, "-m", "console", "render", str(clip), *where], tmp_path)
+    try:
+        store = tmp_path / "o.mp4.uneven" / "store"
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while not (store.is_dir() and any(store.iterdir())):
+            assert time.monotonic() < deadline
+            if select.select([screen.master], [], [], 0.1)[0]:
+                os.read(screen.master, 65536)
+        os.close(screen.master)
+        assert screen.process.wait(LIMIT_SECONDS) == 130
+    finally:
+        screen.close()
+    ended = subprocess.run(
+        [sys.executable, "-m", "console", "status", "o.mp4"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+    )
+    assert "came to no end" not in ended.stdout and "interrupted" in ended.stdout, ended.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", ["simulate --frames 480", "compare --fleets A fair", "runs", "--help", "clean --dry-run"]
+)
+def test_a_result_that_can_not_be_written_is_an_error(arguments: str, tmp_path: Path) -> None:
+    line = f'exec "$0" -m console {arguments} >/dev/full'
+    done = subprocess.run(
+        ["sh", "-c", line, sys.executable],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+    )
+    assert done.returncode == 4
+    said = "uneven: standard output can't be written: No space left on device; the result is lost\n"
+    assert done.stderr == said
