@@ -20,6 +20,10 @@ from console.widgets.view import worker_state
 from console.wording import WARNINGS, EventLine
 
 STORY_LINES_MAX = 12
+#: Cells of the name of a fact.
+FACT_CELLS = 10
+#: Its name and its value, each with its role.
+Fact = tuple[tuple[str, Role], tuple[str, Role]]
 #: Events of the ring that are looked through for a worker's story.
 SEARCH_MAX = 4000
 
@@ -45,7 +49,11 @@ class WorkerDetail(Dialog):
 
     def rows(self, width: int, height: int) -> Sequence[Pieces]:
         model, now = self._model, self._clock()
-        facts = facts_of(model, model.workers[self._worker], now)
+        ellipsis = self.sheet.look.ellipsis
+        facts: list[Pieces] = [
+            (name, (clip(value, width - FACT_CELLS, ellipsis), role))
+            for name, (value, role) in facts_of(model, model.workers[self._worker], now)
+        ]
         if self._story_at != model.events_total:
             self._story_at = model.events_total
             newest = islice(reversed(model.events), SEARCH_MAX)
@@ -61,7 +69,7 @@ class WorkerDetail(Dialog):
         return [*facts, (), heading, *story]
 
 
-def facts_of(model: Model, worker: WorkerModel, now: float) -> list[Pieces]:
+def facts_of(model: Model, worker: WorkerModel, now: float) -> list[Fact]:
     """Name and value of everything known about a worker."""
     state, mark = worker_state(model, worker, now)
     trouble = worker.lapses + worker.refusals + worker.failures
@@ -91,7 +99,7 @@ def facts_of(model: Model, worker: WorkerModel, now: float) -> list[Pieces]:
         ("wasted", plural(worker.wasted_frames, "frame"), "text"),
         ("heard", f"{duration(max(now - worker.heard_at, 0.0))} ago", "text"),
     ]
-    return [((f"{name:<10}", "muted"), (value, role)) for name, value, role in facts if value]
+    return [((f"{name:<{FACT_CELLS}}", "muted"), (value, role)) for name, value, role in facts if value]
 
 
 def _process(worker: WorkerModel) -> str:
@@ -136,7 +144,7 @@ def _share(model: Model, worker: WorkerModel) -> str:
     total = sum(other.credited_frames for other in model.workers.values())
     if not total:
         return ""
-    words = f"{share(worker.credited_frames, total)} of what workers were credited with"
+    words = f"{share(worker.credited_frames, total)} of all credit"
     speeds = {name: rate for name, other in model.workers.items() if (rate := other.measured_fps)}
     if worker.name in speeds and len(speeds) > 1:
         words += f"; by its speed, {share(speeds[worker.name], sum(speeds.values()))} is fair"

@@ -396,7 +396,7 @@ def test_the_worker_s_box_tells_profile_process_log_share_and_output() -> None:
     )
     assert shown["uses"] == "42% of a core, memory 312.0 MB (at most 312.0 MB)"
     assert shown["last log"].endswith("ago: 14:00:01 part 3: rendered") and "5" in shown["last log"]
-    assert shown["share"] == ("33.3 % of what workers were credited with; by its speed, 25.0 % is fair")
+    assert shown["share"] == ("33.3 % of all credit; by its speed, 25.0 % is fair")
     assert shown["output"] == "9.0 MB so far, about 12.0 MB in the end"
     assert "uses" not in facts(model, "w1", 17.0), "nothing is known of it"
     story.add(ev.WorkerThrottled(worker="w2", fps_cap=None))
@@ -419,3 +419,19 @@ def test_vitals_are_no_part_of_what_two_models_of_a_log_share() -> None:
     one, two = Model("live"), Model("live")
     one.fold(ev.Record(-1, 1.0, ev.VitalsSampled(workers=(ev.WorkerVitals(worker="w1"),))))
     assert one.digest() == two.digest()
+
+
+@on_loop
+async def test_what_is_too_long_for_the_workers_box_ends_in_an_ellipsis() -> None:
+    """A sentence cut without a sign may say something else."""
+    story = Story(4800, 48)
+    story.join("w1")
+    story.park("w1", "the word is long, " * 9)
+    async with ConsoleApp(Player(story.records), refresh_hz=1e-6, exit_when_done=False).run_test(
+        size=(80, 24)
+    ) as pilot:
+        app = await ready(pilot)
+        await pilot.press("enter")
+        await wait_for(pilot, lambda: "the word is" in screen_text(app), "the reason")
+        (line,) = (line for line in screen_text(app).splitlines() if " why " in line)
+        assert line.rstrip("│ ").endswith("…")
