@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from farm.errors import UsageError
+from farm.errors import OutputError, UsageError
 from farm.folder import LOCK_NAME, RunFolder, holds_run
 from farm.journal import RunCatalogue, RunEntry
 from farm.lock import is_held
@@ -50,7 +50,11 @@ def remove(left: LeftOver, catalogue: RunCatalogue) -> tuple[Path, ...]:
     somebody took the run up meanwhile."""
     stays: tuple[Path, ...] = ()
     if left.folder is not None:
-        stays = RunFolder.open(left.folder).remove()
+        folder = RunFolder.open(left.folder)
+        if left.output:
+            with suppress(OutputError):  # another run makes it
+                folder.guard(Path(left.output))  # so that the lock that a killed run left goes, too
+        stays = folder.remove()
     if left.run_id:
         catalogue.forget(left.run_id)
     return stays

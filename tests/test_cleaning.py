@@ -112,3 +112,17 @@ def test_the_command_lists_asks_and_removes(catalogue: RunCatalogue, tmp_path: P
     assert not folder.exists() and catalogue.entries() == []
     assert "Nothing to remove." in clean(tmp_path, "-y").stdout
     assert clean(tmp_path, "--older-than", "soon").process.returncode == 2
+
+
+def test_the_lock_that_a_killed_run_left_beside_its_output_goes_with_the_run(
+    catalogue: RunCatalogue, tmp_path: Path
+) -> None:
+    folder = make_run(catalogue, tmp_path, "killed", finished=False, days_old=1)
+    before = set(tmp_path.iterdir())
+    with RunFolder.open(folder) as held:
+        held.guard(tmp_path / "killed.mp4")
+        (lock,) = set(tmp_path.iterdir()) - before
+    lock.write_text("1 here\n")  # as a kill leaves it
+    (left,) = find_leftovers(catalogue, ["killed"], 0.0, NOW)
+    assert remove(left, catalogue) == ()
+    assert not lock.exists() and not folder.exists()
