@@ -125,8 +125,16 @@ class Trial:
         else:
             world = self._own_world(options)
         name = random_condition(self.seed) if self.condition == DRAWN else self.condition
-        changes = {"heartbeats": setting.heartbeats, "frame_bytes": setting.frame_bytes}
-        world = CONDITIONS[name](replace(world, faults=(*world.faults, *self.faults), **changes))
+        faults = (*world.faults, *self.faults)
+        world = replace(
+            world,
+            faults=faults,
+            heartbeats=setting.heartbeats,
+            frame_bytes=setting.frame_bytes,
+            # What a fault kills is a process, as on the farm: its death is seen at once, not by its lease.
+            deaths_reported=world.deaths_reported or bool(faults),
+        )
+        world = CONDITIONS[name](world)
         stall_seconds = setting.stall_timeout_seconds or patience_seconds(world)
         return replace(world, options=replace(world.options, stall_timeout_seconds=stall_seconds))
 

@@ -139,6 +139,14 @@ def test_fair_is_the_default_and_claims_ahead(capsys: pytest.CaptureFixture[str]
     assert "ratio 1.03" in without
 
 
+def test_a_worker_that_a_fault_kills_is_lost_at_once_as_on_the_farm(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It was found out by its lease, and told as stalled."""
+    _, said, _ = run(capsys, "--fleet", "30,30,12", "--frames", "960", "--fault", "kill w1 at 5")
+    assert "0 lapses, 0 refusals, 0 failures, 1 worker lost" in said
+
+
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     trial = Trial(FIXED, "30,30,12,2", "stall", 1, Setting(part=12))
