@@ -9,7 +9,9 @@ Rules of this file:
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import sys
 from typing import Protocol, TypeVar
 
@@ -40,8 +42,9 @@ def attempt(stream: Stream[_Data], data: _Data) -> OSError | ValueError | None:
         stream.write(data)
         stream.flush()
     except OSError as error:
+        gone = error.errno == errno.EIO and _is_device(stream)
         _to_nowhere(stream)
-        return error
+        return BrokenPipeError(errno.EPIPE, "the terminal is gone") if gone else error
     except ValueError as error:
         return error
     return None
@@ -68,6 +71,14 @@ def give_line(line: str) -> bool:
 def unwritten(lost: OSError | ValueError) -> str:
     why = getattr(lost, "strerror", None) or str(lost)
     return f"standard output can't be written: {why}; the result is lost"
+
+
+def _is_device(stream: Stream[_Data]) -> bool:
+    """A terminal is one, also when it was closed."""
+    try:
+        return stat.S_ISCHR(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def _to_nowhere(stream: Stream[_Data]) -> None:

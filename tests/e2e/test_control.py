@@ -102,7 +102,7 @@ def test_a_worker_is_added_from_a_console_on_a_terminal(short_clip: Path, tmp_pa
     arguments = ["render", short_clip, "-o", "out.mp4", "--fleet", "12", *QUICK, "--ui", "tui"]
     screen = Screen([sys.executable, "-m", "console", *map(str, arguments)], tmp_path, columns=120)
     try:
-        screen.read_until(b"claimed")
+        screen.read_until(b"claimed c0#")  # the word alone is in the legend
         os.write(screen.master, b"a")
         screen.read_until(b"add a worker")
         os.write(screen.master, b"\x7f\x7f\x7f40\r")
