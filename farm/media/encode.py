@@ -251,14 +251,14 @@ def _options(context: av.VideoCodecContext, index: SourceIndex, settings: VideoS
         options |= dict.fromkeys(("qmin", "qmax"), _JPEG_QUANTISER)
     for name in _LIST_OPTIONS:
         if name in known:
-            options[name] = ":".join([*_pinned(name, settings.threads), *hdr_options(name, index)])
+            options[name] = ":".join([*pinned(name, settings.threads), *hdr_options(name, index)])
     for name, value in settings.options.items():
         ours = options.get(name) if name in _LIST_OPTIONS else None
         options[name] = f"{ours}:{value}" if ours else value
     return {name: value for name, value in options.items() if value}
 
 
-def _pinned(name: str, threads: int) -> list[str]:
+def pinned(name: str, threads: int) -> list[str]:
     """What an encoder would take from the machine, and with it change the bytes."""
     if name == "x264-params":
         # Measured: its AVX-512 code for macroblock trees reads memory nobody wrote, so that one run in forty

@@ -200,7 +200,7 @@ print(digest.hexdigest())
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="MALLOC_PERTURB_ is glibc's")
 def test_the_bytes_do_not_depend_on_what_the_memory_held() -> None:
-    """x264's AVX-512 code read memory nobody wrote: one run in forty gave other bytes (see ``_pinned``)."""
+    """x264's AVX-512 code read memory nobody wrote: one run in forty gave other bytes (see ``pinned``)."""
     path = corpus("S02")
     assert index_source(path).frames == 120
     digests = {

@@ -149,8 +149,8 @@ def test_what_another_holder_delivered_is_skipped(tmp_path):
         r.renderers.hold_at = {12}
         r.join()
         r.grant(0, 40)
+        r.renderers.wait_at(12)  # before it can hear that it is not wanted
         r.credit(0, 40, next=30)
-        r.renderers.wait_at(12)
         r.peer.expect_beat(lambda beat: beat.claims[0].delivered_bytes)
         r.renderers.go_on()
         r.credit(3, 40)
