@@ -241,7 +241,7 @@ def _follow(source: AttachedRun, model: Model, signals: SignalBox, showing: Show
 
 def _leave(found: FoundRun, why: str = "") -> int:
     name = shlex.quote(found.name)
-    _say(f"{why}The run goes on. Look again: uneven attach {name}; end it: uneven stop {name}")
+    tell(f"{why}The run goes on. Look again: uneven attach {name}; end it: uneven stop {name}")
     return ExitCode.DONE
 
 
@@ -251,16 +251,16 @@ def _tell_ending(ending: Ending, found: FoundRun, model: Model, showing: ShowOpt
     match ending.why:
         case "ended":
             if ending.exit_code:
-                _say(f"uneven: {ending.message}")
+                tell(f"uneven: {ending.message}")
                 if _resumable(found, ending.exit_code):
                     retry = " --retry-failed" if model.set_aside_frames else ""
-                    _say(f"Go on with: uneven resume {shlex.quote(folder)}{retry}")
+                    tell(f"Go on with: uneven resume {shlex.quote(folder)}{retry}")
             return ending.exit_code
         case "lost":
-            _say(f"uneven: the run {found.name} is gone: its process was killed; what was credited is kept")
-            _say(f"Go on with: uneven resume {shlex.quote(folder)}")
+            tell(f"uneven: the run {found.name} is gone: its process was killed; what was credited is kept")
+            tell(f"Go on with: uneven resume {shlex.quote(folder)}")
         case "broken":
-            _say(
+            tell(
                 f"uneven: the view broke off: {ending.message}; how the run stands: uneven status "
                 f"{shlex.quote(found.name)}"
             )
@@ -347,14 +347,10 @@ def _tell_end(found: FoundRun) -> int:
     stands, model, _ = _look_back(found)
     tell(render_text(summarize(model), terminal_width() or 100) if model.header else stands.outcome)
     if stands.exit_code is None:
-        _say(f"The run {found.name} is not live: its process is gone and came to no end.")
+        tell(f"The run {found.name} is not live: its process is gone and came to no end.")
     else:
-        _say(f"The run {found.name} is over; it ended with exit code {stands.exit_code}.")
+        tell(f"The run {found.name} is over; it ended with exit code {stands.exit_code}.")
     code = ExitCode.INCOMPLETE if stands.exit_code is None else stands.exit_code
     if _resumable(found, code):
-        _say(f"Go on with: uneven resume {shlex.quote(found.entry.folder)}")
+        tell(f"Go on with: uneven resume {shlex.quote(found.entry.folder)}")
     return ExitCode.DONE
-
-
-def _say(line: str) -> None:
-    tell(line)  # the terminal may be gone, which ends the view and is no error

@@ -137,10 +137,6 @@ class ChunkBook:
         """The whole story, where it is (still) known."""
         return self._stories.get(number)
 
-    @property
-    def stories_kept(self) -> int:
-        return len(self._stories)
-
     def number_of(self, token: str) -> int:
         """The number of the chunk that a token is of; -1 for what is no token."""
         attempt = self._live.get(token)

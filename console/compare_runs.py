@@ -22,7 +22,7 @@ from console.contest import RUNS_MAX, Heat
 from console.report import records_of
 from console.tables import csv_table, text_table
 from console.tapes import RecordedTape
-from console.verdict import Run, verdict
+from console.winner import Run, verdict
 from farm.errors import UsageError
 from farm.journal import RunCatalogue
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import msgspec
 
 from console.model import Model
-from console.streams import Stream, attempt
+from console.streams import Stream, attempt, cause
 from console.summary import RunSummary
 from farm.events import Record, encode_record
 
@@ -39,4 +39,4 @@ class JsonReporter:
             lost = attempt(self._stream, lines)
             self.reader_left = lost is not None
             if lost is not None and not isinstance(lost, BrokenPipeError):
-                self.error = getattr(lost, "strerror", None) or str(lost)
+                self.error = cause(lost)

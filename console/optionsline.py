@@ -37,12 +37,9 @@ def parse_options(text: str, options: RelayOptions) -> RelayOptions:
         raise UsageError("give a policy, a tail rule, or lease=SECONDS and heartbeat=SECONDS")
     changed = msgspec.structs.replace(options, **changes)
     # The relay says the same, but only when the box is gone: its workers keep their heartbeat.
-    apart_seconds = max(changed.heartbeat_seconds, options.heartbeat_seconds)
-    if apart_seconds >= changed.lease_seconds:
-        raise UsageError(
-            f"a lease of {changed.lease_seconds:g} s would lapse between two heartbeats, which are "
-            f"{apart_seconds:g} s apart; give a longer one"
-        )
+    fault = changed.lease_fault(max(changed.heartbeat_seconds, options.heartbeat_seconds))
+    if fault is not None:
+        raise UsageError(fault)
     return changed
 
 

@@ -16,7 +16,7 @@ from console.detach import Report
 from console.drive import ShowOptions, show
 from console.report import records_of
 from console.stories import story_lines
-from console.streams import give, tell
+from console.streams import give_line, tell
 from console.verdicts import tell_verdicts
 from farm.engines.child import ChildCrashed, run_in_child_blocking
 from farm.engines.local import LocalEngine, prepare
@@ -69,7 +69,7 @@ def carry_out(
             started=datetime.now(UTC).isoformat(timespec="seconds"),
         )
     except OutputError as error:
-        _say(f"uneven: {error}; the run goes on, and 'last' won't find it")
+        tell(f"uneven: {error}; the run goes on, and 'last' won't find it")
     live = LiveRun(opened, run_id=run_id, engine=LocalEngine, wall_time=lambda: datetime.now(UTC).isoformat())
     run_id = opened.run_id or run_id
     server = serve(live, opened, run_id)
@@ -82,20 +82,20 @@ def carry_out(
     finally:
         server.close()
     if result.exit_code is ExitCode.BUG:
-        _say("uneven: this is a bug of uneven; what follows helps to mend it:")
-        _say(result.message)
+        tell("uneven: this is a bug of uneven; what follows helps to mend it:")
+        tell(result.message)
     elif result.exit_code is not ExitCode.DONE:
         nothing = result.exit_code is ExitCode.INTERRUPTED and not summary.credited_frames
-        _say("uneven: stopped before any part was finished" if nothing else f"uneven: {result.message}")
+        tell("uneven: stopped before any part was finished" if nothing else f"uneven: {result.message}")
         if summary.set_aside_parts and showing.ui != "none":
             _tell_set_aside(plan.folder_path)
         resumable = result.exit_code in (ExitCode.INTERRUPTED, ExitCode.INCOMPLETE, ExitCode.OUTPUT)
         # A run that is done and only lost its JSON has nothing to go on with; nor has a lost folder.
         if resumable and summary.exit_code != 0 and (plan.folder_path / JOURNAL_NAME).exists():
             retry = " --retry-failed" if summary.set_aside_frames else ""
-            _say(f"Go on with: uneven resume {shlex.quote(str(plan.folder_path))}{retry}")
+            tell(f"Go on with: uneven resume {shlex.quote(str(plan.folder_path))}{retry}")
     records = result.recording or plan.folder_path
-    return tell_verdicts(expectations, records, result.exit_code, showing.ui, _say)
+    return tell_verdicts(expectations, records, result.exit_code, showing.ui, tell)
 
 
 def serve(live: LiveRun, opened: OpenedRun, run_id: str) -> AttachServer:
@@ -116,7 +116,7 @@ def serve(live: LiveRun, opened: OpenedRun, run_id: str) -> AttachServer:
         server.start(socket_path(path))
         live.witness = server
     except OutputError as error:
-        _say(f"uneven: {error}; the run goes on, and can't be attached to")
+        tell(f"uneven: {error}; the run goes on, and can't be attached to")
     return server
 
 
@@ -125,7 +125,7 @@ def _tell_set_aside(path: Path) -> None:
     further error."""
     with suppress(UnevenError):
         for line in story_lines(set_aside_stories(records_of(str(path)), path / "logs")):
-            _say(line)
+            tell(line)
 
 
 def print_plan(plan: Plan) -> None:
@@ -150,7 +150,7 @@ def print_plan(plan: Plan) -> None:
         f"folder    {printable(plan.folder_path)}" + (" (resumed)" if plan.resumes else ""),
         *(f"warning   {line}" for line in (*plan.probed.warnings, plan.memory_note) if line),
     ]
-    give("\n".join(lines) + "\n")
+    give_line("\n".join(lines))
 
 
 def _speed(profile: WorkerProfile) -> str:
@@ -171,7 +171,7 @@ def demo_request(
     check_free(output, overwrite or None)
     with scratch_folder() as scratch:
         clip = scratch / "numbered.mp4"
-        _say("Making the demo's clip …")
+        tell("Making the demo's clip …")
         run_in_child_blocking("farm.media.tasks:make_demo_clip", clip, frames, log=scratch / "clip.log")
         yield JobRequest(
             source=clip,
@@ -262,8 +262,4 @@ def print_verified(output: Path, verified: VerifyFacts, recorded: RunFinished | 
         f"packets   sha256 {verified.packets_sha256}",
         "run       as recorded" if recorded is not None else "run       none on record",
     ]
-    give("\n".join(lines) + "\n")
-
-
-def _say(line: str) -> None:
-    tell(line)
+    give_line("\n".join(lines))

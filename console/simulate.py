@@ -18,7 +18,7 @@ import msgspec
 from console import text
 from console.model import Model
 from console.presentation import Presentation
-from console.streams import give
+from console.streams import give_line
 from console.summary import render_text, summarize
 from console.timeline import Span
 from console.trials import Trial, spell
@@ -322,7 +322,7 @@ def _finite(value: float) -> float | None:
 
 def say(lines: Iterable[str]) -> None:
     """Write a result to standard output; a reader that left is no error. Raises OutputError."""
-    give("\n".join(lines) + "\n")
+    give_line("\n".join(lines))
 
 
 def terminal_width() -> int:

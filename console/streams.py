@@ -69,8 +69,11 @@ def give_line(line: str) -> bool:
 
 
 def unwritten(lost: OSError | ValueError) -> str:
-    why = getattr(lost, "strerror", None) or str(lost)
-    return f"standard output can't be written: {why}; the result is lost"
+    return f"standard output can't be written: {cause(lost)}; the result is lost"
+
+
+def cause(lost: OSError | ValueError) -> str:
+    return getattr(lost, "strerror", None) or str(lost)
 
 
 def _is_device(stream: Stream[_Data]) -> bool:

@@ -72,6 +72,15 @@ class RelayOptions(msgspec.Struct, frozen=True, kw_only=True):
         """How long a worker with a claim may be unheard before it is taken for silent."""
         return SILENT_HEARTBEATS * self.heartbeat_seconds
 
+    def lease_fault(self, heartbeat_seconds: float) -> str | None:
+        """Why the lease is too short for workers that beat so far apart, in one sentence; None: it isn't."""
+        if 0 < heartbeat_seconds < self.lease_seconds:
+            return None
+        return (
+            f"a lease of {self.lease_seconds:g} s would lapse between two heartbeats, which are "
+            f"{heartbeat_seconds:g} s apart; give a longer one"
+        )
+
 
 # --- the run ---------------------------------------------------------------------------------------------
 

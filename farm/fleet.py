@@ -78,16 +78,26 @@ def parse_fleet(
         raise UsageError(f"{option} names {len(fields)} workers; at most {WORKERS_MAX}")
     fleet = []
     for number, field in enumerate(fields, 1):
-        cap: float | None = None
-        if field.strip() != "max":
-            cap = float(field) if _NUMBER.match(field.strip()) else math.nan
-            if not FPS_MIN <= cap <= FPS_MAX:
-                raise UsageError(
-                    f"{option} {text}: worker {number} is {field.strip()!r}; give frames per second from "
-                    f"{FPS_MIN:g} to {FPS_MAX:,.0f}{hint}"
-                )
+        try:
+            cap = parse_cap(field)
+        except ValueError:
+            raise UsageError(
+                f"{option} {text}: worker {number} is {field.strip()!r}; give frames per second from "
+                f"{FPS_MIN:g} to {FPS_MAX:,.0f}{hint}"
+            ) from None
         fleet.append(WorkerProfile(name=f"w{number}", fps_cap=cap, overhead_seconds=overhead_seconds))
     return tuple(fleet)
+
+
+def parse_cap(field: str) -> float | None:
+    """``12`` frames per second at most, or ``max``: no limit. Raises ValueError."""
+    field = field.strip()
+    if field == "max":
+        return None
+    cap = float(field) if _NUMBER.match(field) else math.nan
+    if not FPS_MIN <= cap <= FPS_MAX:
+        raise ValueError(field)
+    return cap
 
 
 def free_name(taken: Container[str]) -> str:

@@ -104,21 +104,18 @@ def trim_index(index: SourceIndex, trim: TrimSettings) -> SourceIndex:
 def only(index: SourceIndex, kept: Sequence[int]) -> SourceIndex:
     """An index with those of its frames alone, at the times they have."""
     keys = set(index.keys)
-    if index.constant is not None:  # whose reader is told by the picks which frames of the source are wanted
-        picks = tuple(index.constant.picks[frame] for frame in kept)
-        return msgspec.structs.replace(
-            index,
-            pts=tuple(index.pts[frame] for frame in kept),
-            keys=tuple(number for number, frame in enumerate(kept) if frame in keys),
-            numbers=tuple(index.numbers[frame] for frame in kept) if index.numbers else (),
-            constant=msgspec.structs.replace(index.constant, picks=picks),
-        )
-    return msgspec.structs.replace(
+    taken = msgspec.structs.replace(
         index,
         pts=tuple(index.pts[frame] for frame in kept),
         keys=tuple(number for number, frame in enumerate(kept) if frame in keys),
-        images=tuple(index.images[frame] for frame in kept) if index.images else (),
         numbers=tuple(index.numbers[frame] for frame in kept) if index.numbers else (),
+    )
+    if index.constant is not None:  # whose reader is told by the picks which frames of the source are wanted
+        picks = tuple(index.constant.picks[frame] for frame in kept)
+        return msgspec.structs.replace(taken, constant=msgspec.structs.replace(index.constant, picks=picks))
+    return msgspec.structs.replace(
+        taken,
+        images=tuple(index.images[frame] for frame in kept) if index.images else (),
         kept=tuple(index.kept[frame] for frame in kept) if index.kept else tuple(kept),
     )
 

@@ -17,7 +17,6 @@ from console import text
 from console.contest import Contest, Figures, Lane
 from console.theme import Mark
 from console.timeline import WorkerModel
-from console.verdict import Run, Verdict, verdict
 from console.widgets.bands import (
     Axis,
     HeadRow,
@@ -34,6 +33,7 @@ from console.widgets.span_chart import SpanCells
 from console.widgets.standings import RunRow, TitlesRow, best_of, run_values
 from console.widgets.time_window import Cells
 from console.widgets.view import natural_key, window_of
+from console.winner import Run, Verdict, verdict
 
 #: Part of the whole that the axis has beyond the last end, so that the ends are seen.
 MARGIN = 0.02

@@ -19,7 +19,6 @@ from console.widgets.header import BAR
 from console.widgets.lines import Line, fit
 from console.widgets.row_list import RowList
 
-NAME_CELLS_MIN = 12
 _PLACES = ("", "1st", "2nd", "3rd", "4th", "5th", "6th", "7th", "8th")
 
 

@@ -383,12 +383,7 @@ class Relay:
         heartbeat_seconds = options.heartbeat_seconds
         if self.books.workers:  # they keep to the one they were welcomed with
             heartbeat_seconds = max(heartbeat_seconds, self.books.options.heartbeat_seconds)
-        if not 0 < heartbeat_seconds < options.lease_seconds:
-            return (
-                f"a lease of {options.lease_seconds:g} s would lapse between two heartbeats, which are "
-                f"{heartbeat_seconds:g} s apart; give a longer one"
-            )
-        return None
+        return options.lease_fault(heartbeat_seconds)
 
     def _finish(self, turn: Turn, answer: msg.AnyAnswer | None = None, time_passed: bool = False) -> Outcome:
         """What follows from a turn, whatever it was: parts set aside, parked workers woken, the end."""

@@ -3,13 +3,12 @@ as in a fleet file: ``fps = 12, overhead = 2, memory_gb = 1, link = { mib_per_se
 
 from __future__ import annotations
 
-import math
 import re
 
 import msgspec
 
 from farm.errors import UsageError, shorten
-from farm.fleet import FPS_MAX, FPS_MIN, WorkerProfile
+from farm.fleet import FPS_MAX, FPS_MIN, WorkerProfile, parse_cap
 from farm.scenario.fleets import parse_fleet_file, to_profiles
 
 #: Begins every error.
@@ -23,18 +22,13 @@ def parse_caps(text: str) -> tuple[float | None, ...]:
 
 
 def _cap(field: str) -> float | None:
-    if field == "max":
-        return None
     try:
-        cap = float(field)
+        return parse_cap(field)
     except ValueError:
-        cap = math.nan
-    if not FPS_MIN <= cap <= FPS_MAX:
         limits = f"from {FPS_MIN:g} to {FPS_MAX:,.0f}"
         raise UsageError(
             f"{shorten(field)} is no speed: give frames per second {limits}, or max for no limit"
-        )
-    return cap
+        ) from None
 
 
 def parse_workers(text: str, threads: int | None = None) -> tuple[WorkerProfile, ...]:

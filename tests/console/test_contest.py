@@ -16,9 +16,9 @@ from console import cli
 from console.contest import RUNS_MAX, Contest, Figures, Heat
 from console.theme import Mark
 from console.trials import Setting, Trial, parse_schedule, run_trial
-from console.verdict import Run, verdict
 from console.widgets.bands import STEPS, Axis, ruler, share_rows, stack_rows
 from console.widgets.compare_view import View, places_of, plan_compare, plan_zoomed
+from console.winner import Run, verdict
 from farm.commands import Pause
 from farm.errors import UsageError
 from farm.journal import RunCatalogue, write_recording

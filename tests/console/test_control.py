@@ -435,3 +435,10 @@ async def test_what_is_too_long_for_the_workers_box_ends_in_an_ellipsis() -> Non
         await wait_for(pilot, lambda: "the word is" in screen_text(app), "the reason")
         (line,) = (line for line in screen_text(app).splitlines() if " why " in line)
         assert line.rstrip("│ ").endswith("…")
+
+
+@pytest.mark.parametrize("typed", ["1_2", "١٢", "0", "nan", "1e9", "12,١٢"])
+def test_a_speed_is_read_as_in_a_fleet(typed: str) -> None:
+    """Here Python's own reading of numbers was taken for good enough."""
+    with pytest.raises(UsageError, match="is no speed: give frames per second"):
+        parse_workers(typed)
