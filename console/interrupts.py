@@ -1,0 +1,30 @@
+"""Ctrl-C before and after a run is shown, which has its own ways (``console.draining``)."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+from typing import NoReturn
+
+
+class Interrupted(BaseException):
+    """Ctrl-C. Not KeyboardInterrupt, of which typer makes an exit without a word."""
+
+
+def heed_interrupts() -> None:
+    """Works in the main thread only; a shell's background job, which ignores Ctrl-C, goes on doing so.
+    SIGTERM counts, too: what was begun is cleared away whoever ends it."""
+
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
+        raise Interrupted
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, interrupt)
+
+
+def ignore_interrupts() -> None:
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)

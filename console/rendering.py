@@ -1,0 +1,240 @@
+"""The commands ``render`` and ``resume``: options in, a job that is carried to its end or a sentence out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from console import options as opt
+from console import sourceoptions as src
+from console.batch import outputs_for, render_each
+from console.detach import invocation, start_detached, ui_of_detached
+from console.interrupts import heed_interrupts
+from console.run import carry_out, new_run_id, print_plan
+from farm.errors import ExitCode, UsageError
+from farm.folder import holds_run
+from farm.journal import RunCatalogue
+from farm.paths import FOLDER_SUFFIX, run_folder_path
+from farm.plan import JobRequest, make_plan, request_of
+from farm.trim import parse_trim
+
+
+def render(
+    context: typer.Context,
+    sources: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="INPUT", help="A video, or images: frame_%04d.png. Several: in turn."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Where it goes: .mp4, .mov, .mkv, .webm; frame_%05d.png; a folder."
+        ),
+    ] = None,
+    input_option: Annotated[Path | None, typer.Option("-i", "--input", help="Same as INPUT.")] = None,
+    encoder: src.Encoder = src.DEFAULT_ENCODER,
+    crf: src.Crf = None,
+    preset: src.Preset = None,
+    pix_fmt: src.PixFmt = None,
+    option: src.EncoderOption = None,
+    threads: src.Threads = 1,
+    audio: src.Audio = "auto",
+    video_stream: src.VideoStream = None,
+    fps: src.Fps = None,
+    rotate: src.Rotate = "keep",
+    on_size_change: src.OnSizeChange = "scale",
+    on_error: src.OnError = "skip",
+    part: src.Part = None,
+    on_gap: src.OnGap = "fail",
+    conform: src.Conform = None,
+    start: src.Start = None,
+    stop: src.Stop = None,
+    frames: src.Frames = None,
+    every: src.Every = 1,
+    start_number: src.StartNumber = None,
+    skip_existing: src.SkipExisting = False,
+    extension: src.Extension = None,
+    settings_file: opt.SettingsFile = None,
+    workers: opt.Workers = None,
+    fleet: opt.Fleet = None,
+    overhead: opt.Overhead = 0.0,
+    fit_fleet: opt.FitFleet = False,
+    schedule: opt.Schedule = opt.DEFAULT_SCHEDULE,
+    tail: opt.Tail = opt.DEFAULT_TAIL,
+    lease: opt.Lease = 20.0,
+    heartbeat: opt.Heartbeat = 2.0,
+    stall_timeout: opt.StallTimeout = 120.0,
+    timeout: opt.Timeout = None,
+    max_tries: opt.MaxTries = 3,
+    claim_ahead: opt.ClaimAhead = None,
+    backoff: opt.Backoff = 1.0,
+    halt: opt.HaltWhen = None,
+    memfree: opt.Memfree = None,
+    nice: opt.Nice = None,
+    fault: opt.FaultLines = None,
+    scenario: opt.ScenarioPath = None,
+    overwrite: opt.Overwrite = False,
+    never_overwrite: opt.NeverOverwrite = False,
+    decode: opt.Decode = False,
+    keep: opt.Keep = False,
+    temp: opt.Temp = None,
+    dry_run: opt.DryRun = False,
+    detach: opt.Detach = False,
+    pause_on: opt.PauseOn = None,
+    no_captions: opt.NoCaptions = False,
+    ui: opt.UiName = "auto",
+    quiet: opt.Quiet = False,
+    refresh: opt.Refresh = 10.0,
+    readonly: opt.Readonly = False,
+    ascii_only: opt.Ascii = False,
+    stay: opt.Stay = False,
+    drain_timeout: opt.DrainTimeout = 30.0,
+) -> int:
+    """Render INPUT on a fleet of workers and verify the result.
+
+    A run that was stopped or killed goes on where it was when the same command is given again.
+    """
+    several = [*dict.fromkeys([*(sources or []), *([input_option] if input_option is not None else [])])]
+    pairs = outputs_for(several, output, extension)
+    if detach:
+        if pairs is not None and len(pairs) > 1:
+            raise UsageError("--detach is for one input; give a command for each")
+        ui = ui_of_detached(ui)
+        if not dry_run and not invocation(context).goes_alone:
+            return start_detached(invocation(context).arguments)
+    if pairs is not None:
+        alike = context.params | {"input_option": None, "extension": None}
+
+        def one(source: Path, target: Path) -> int:
+            return render(context, **(alike | {"sources": [source], "output": target}))
+
+        return render_each(pairs, one, heed_interrupts, keep_existing=never_overwrite)
+    source = sources[0] if sources else None
+    typed = opt.typed(context)
+    plot = opt.scenario(scenario, typed)
+    if plot is not None and source is None and input_option is None:
+        source = plot.input
+    source = src.one_input(source, input_option)
+    if output is None:
+        raise UsageError("say where the result goes: -o OUTPUT")
+    taken = src.source_settings(video_stream, fps, rotate, on_size_change, on_error)
+    settings = src.job_settings(
+        output, encoder, crf, preset, pix_fmt, option or [], threads, audio, part, taken
+    )
+    trim = parse_trim(start, stop, frames, every)
+    settings = src.taking(settings, on_gap, conform, trim, start_number)
+    options = opt.relay_options(
+        schedule,
+        tail,
+        lease,
+        heartbeat,
+        stall_timeout,
+        timeout,
+        max_tries,
+        claim_ahead,
+        backoff,
+        halt,
+        memfree,
+        nice,
+    )
+    request = JobRequest(
+        source=source,
+        output=output,
+        settings=settings,
+        options=options,
+        fleet=opt.fleet(workers, fleet, overhead, threads),
+        overwrite=opt.overwrite(overwrite, never_overwrite),
+        temp=temp,
+        keep=keep,
+        decode="all" if decode else "sample",
+        fit_fleet=fit_fleet,
+        faults=opt.faults(fault),
+        skip_existing=skip_existing,
+    )
+    if plot is not None:
+        request = opt.played(request, plot, typed)
+    showing = opt.show_options(ui, quiet, refresh, readonly, ascii_only, stay, drain_timeout)
+    captions = plot.captions if plot is not None and not no_captions else ()
+    showing = opt.presented(showing, pause_on, captions)
+    plan = make_plan(request)
+    if dry_run:
+        print_plan(plan)
+        return ExitCode.DONE
+    expectations = plot.expectations if plot is not None else ()
+    report = invocation(context).report
+    return carry_out(plan, showing, new_run_id(), report=report, expectations=expectations)
+
+
+def resume(
+    context: typer.Context,
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="An id, an output, a run folder, or 'last'.")
+    ] = "last",
+    workers: opt.Workers = None,
+    fleet: opt.Fleet = None,
+    overhead: opt.Overhead = 0.0,
+    fit_fleet: opt.FitFleet = False,
+    schedule: Annotated[str | None, typer.Option("--schedule", help="Another policy from here on.")] = None,
+    tail: Annotated[str | None, typer.Option("--tail", help="Another tail rule from here on.")] = None,
+    timeout: opt.Timeout = None,
+    max_tries: Annotated[int | None, typer.Option("--max-tries", min=1)] = None,
+    halt: opt.HaltWhen = None,
+    memfree: opt.Memfree = None,
+    nice: opt.Nice = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Take up parts again that were set aside.")
+    ] = False,
+    overwrite: opt.Overwrite = False,
+    never_overwrite: opt.NeverOverwrite = False,
+    decode: opt.Decode = False,
+    keep: opt.Keep = False,
+    detach: opt.Detach = False,
+    ui: opt.UiName = "auto",
+    quiet: opt.Quiet = False,
+    refresh: opt.Refresh = 10.0,
+    readonly: opt.Readonly = False,
+    ascii_only: opt.Ascii = False,
+    stay: opt.Stay = False,
+    drain_timeout: opt.DrainTimeout = 30.0,
+) -> int:
+    """Go on with a run that was stopped or killed. What is finished is checked and kept."""
+    if detach:
+        ui = ui_of_detached(ui)
+        if not invocation(context).goes_alone:
+            return start_detached(invocation(context).arguments)
+    folder = _find_run(run)
+    request = request_of(folder)
+    options = request.options
+    options = opt.changed_options(options, schedule, tail, timeout, max_tries)
+    options = opt.with_limits(options, halt, memfree, nice)
+    changes: dict[str, Any] = {
+        "options": options,
+        "folder": folder,
+        "retry_failed": retry_failed,
+        "overwrite": opt.overwrite(overwrite, never_overwrite),
+        "decode": "all" if decode else "sample",
+        "keep": keep,
+        "fit_fleet": fit_fleet,
+    }
+    if workers is not None or fleet is not None:
+        changes["fleet"] = opt.fleet(workers, fleet, overhead)
+    showing = opt.show_options(ui, quiet, refresh, readonly, ascii_only, stay, drain_timeout)
+    plan = make_plan(replace(request, **changes))
+    return carry_out(plan, showing, new_run_id(), report=invocation(context).report)
+
+
+def _find_run(name: str) -> Path:
+    """The run folder that is meant. Raises UsageError."""
+    path = Path(name)
+    if path.name.endswith(FOLDER_SUFFIX) and holds_run(path):
+        return path
+    beside = run_folder_path(path)
+    if holds_run(beside):
+        return beside
+    entry = RunCatalogue().find(name)
+    if not holds_run(Path(entry.folder)):
+        raise UsageError(f"the run {name} has ended and left nothing to resume")
+    return Path(entry.folder)
