@@ -117,8 +117,7 @@ async def test_after_three_leases_of_sleep_who_wakes_has_time_to_say_so() -> Non
     """RG42, RG43. The tick that finds the gap comes before any worker could beat again."""
     async with Rig("w1", "w2", raw=0.0, lease_seconds=2.0, heartbeat_seconds=0.4) as rig:
         await rig.join("w1", "w2")
-        await rig.claim("w1")
-        await rig.claim("w2")
+        await asyncio.gather(rig.claim("w1"), rig.claim("w2"))
         await let_pass(rig, 1.8)
         assert not rig.of(ev.ClaimEnded)
         assert rig.raw is not None

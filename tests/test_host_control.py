@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -62,7 +63,7 @@ async def test_a_worker_that_was_sent_away_is_not_started_again_and_another_is_c
     process in its place has the new cap."""
     async with Rig("w1", "w2") as rig:
         await rig.join("w1", "w2")
-        await rig.claim("w1")
+        await asyncio.gather(rig.claim("w1"), rig.claim("w2"))
         rig.host.post_command(cmd.RemoveWorker(worker="w1"))
         rig.host.post_command(cmd.ThrottleWorker(worker="w2", fps=7.0))
         await until(lambda: rig.of(ev.WorkerThrottled), "the cap")
