@@ -6,7 +6,7 @@ import pytest
 
 from farm import events as ev
 from farm import messages as msg
-from farm.relay.fold import backoff_seconds
+from farm.relay.fold.parts import backoff_seconds
 from tests.relay.driver import Run
 
 
