@@ -38,7 +38,7 @@ from farm.guard import MemoryGuard, Watches
 from farm.halt import parse_halt
 from farm.paths import printable
 from farm.relay.relay import Relay
-from farm.relay.turn import Outcome
+from farm.relay.turn import Outcome, beat
 from farm.respite import TOLD_SECONDS, Respite
 from farm.startline import StartLine
 from farm.store import Store
@@ -368,10 +368,8 @@ class RelayHost:
         alive = (spec for name, spec in self._specs.items() if name in self._alive)
         heir = next((spec.name for spec in alive if spec.shares_disk), "")
         if heir and gone.shares_disk:
-            books = self._relay.books
             spools = tuple(map(str, (gone.spool_dir, *gone.orphan_spools)))
-            hold = books.paused_at is not None
-            self.push(heir, msg.Beat(hold=hold, drain=books.draining, orphan_spools=spools))
+            self.push(heir, beat(self._relay.books, orphan_spools=spools))
 
     # --- memory ------------------------------------------------------------------------------------------
 

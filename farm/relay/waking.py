@@ -12,7 +12,8 @@ from __future__ import annotations
 from farm import events as ev
 from farm.policies.base import Policy
 from farm.policies.registry import TailRule
-from farm.relay.grants import anything_to_give, may_take, try_grant
+from farm.relay.eligible import may_take
+from farm.relay.grants import anything_to_give, try_grant
 from farm.relay.turn import Turn
 
 #: Events after which a parked worker can't be better off than before.
