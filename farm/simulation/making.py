@@ -27,6 +27,7 @@ def make_worker(
     agenda: Agenda,
     line: Line,
     places: Places,
+    *,
     troubled: bool,
 ) -> Worker:
     """One that faults may strike (``troubled``) costs more at every step. ``places``: those at the store, for
