@@ -20,7 +20,7 @@ import typer
 from typer.exceptions import TyperException
 
 from console import attach as attaching
-from console import lab
+from console import comparing, lab
 from console import options as opt
 from console.clean import clean
 from console.crashtest import crashtest
@@ -152,7 +152,7 @@ def report(
 app.command()(demo)
 app.command()(replay)
 app.command()(lab.simulate)
-app.command()(lab.compare)
+app.command()(comparing.compare)
 app.command()(crashtest)
 app.command()(clean)
 app.command()(attaching.attach)

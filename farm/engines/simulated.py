@@ -112,9 +112,15 @@ class Simulation:
     def _enlist(self, spec: SimWorker, bench: Bench) -> None:
         line = Line(spec.name, self._agenda, self._arrive, self.world.latency_seconds)
         self._lines[spec.name] = line
-        troubled = self._faults is not None
         worker = make_worker(
-            spec, self.world, self.books.grid, bench, self._agenda, line, self._places, troubled
+            spec,
+            self.world,
+            self.books.grid,
+            bench,
+            self._agenda,
+            line,
+            self._places,
+            troubled=self._faults is not None,
         )
         self.workers[spec.name] = worker
         if isinstance(worker, TroubledWorker):
