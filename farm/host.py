@@ -28,7 +28,7 @@ from farm import events as ev
 from farm import messages as msg
 from farm.additions import Additions, Room
 from farm.clock import LeaseClock
-from farm.deliveries import DELIVERIES_MAX, Delivery, DeliveryDesk
+from farm.deliveries import Delivery, DeliveryDesk
 from farm.departures import Departures
 from farm.engines.base import Engine
 from farm.errors import OutputError, UnevenError, VerificationError
@@ -36,6 +36,7 @@ from farm.eventlog import EventLog
 from farm.faultdriver import FaultDriver
 from farm.guard import MemoryGuard, Watches
 from farm.halt import parse_halt
+from farm.manners import DELIVERIES_MAX, LEAVE_SECONDS, TICK_SECONDS
 from farm.paths import printable
 from farm.relay.relay import Relay
 from farm.relay.turn import Outcome, beat
@@ -46,11 +47,8 @@ from farm.vitals import Vitals, vitals_seconds
 from farm.worker.spec import WorkerSpec
 
 INBOX_MAX = 512
-TICK_SECONDS = 0.1
 #: How long the start line waits for the slowest worker to arrive before the first claim is granted.
 START_LINE_SECONDS = 15.0
-#: How long workers may take to leave once the work is done.
-LEAVE_SECONDS = 1.0
 #: How long, in a drain, a worker that holds no claim any more may take to go; then it is ended.
 DRAIN_LEAVE_SECONDS = 2.0
 #: How often input and run folder are looked at.

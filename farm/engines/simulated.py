@@ -23,6 +23,7 @@ from farm import commands as cmd
 from farm import events as ev
 from farm import messages as msg
 from farm.fleet import WorkerProfile
+from farm.manners import LEAVE_SECONDS, TICK_SECONDS
 from farm.relay.books import Books
 from farm.relay.relay import Relay
 from farm.relay.turn import Outcome
@@ -38,14 +39,11 @@ from farm.simulation.line import Line
 from farm.simulation.links import Places
 from farm.simulation.making import make_worker
 from farm.simulation.noise import Stream
-from farm.simulation.ticks import TICK_SECONDS, WATCH_SECONDS, runs_out_at
+from farm.simulation.ticks import WATCH_SECONDS, runs_out_at
 from farm.simulation.troubled import TroubledWorker
 from farm.simulation.wishes import spelt_out, why_not
 from farm.simulation.worker import Worker
 from farm.simulation.world import SimWorker, World, check_world
-
-#: How long workers may take to leave once the work is done (farm.host).
-LEAVE_SECONDS = 1.0
 
 #: More stimuli than any fleet needs at one instant; checked as often as it says.
 STIMULI_AT_ONCE_MAX = 1 << 16

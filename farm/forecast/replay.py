@@ -22,20 +22,18 @@ from collections.abc import Iterable
 
 from farm.forecast.model import Chunk, Claim, settled
 from farm.forecast.outlook import Outlook
+from farm.manners import AHEAD_SECONDS
 from farm.policies.base import Ask
 from farm.policies.fair import Fair
 from farm.policies.situation import Busy, Situation
 from farm.policies.speeds import Speeds
 from farm.policies.tails import Duplicate, Split, late, split
 from farm.relay.cuts import nearest_cut, shared_stop
+from farm.relay.waking import WOKEN_IN_VAIN_MAX
 
-#: Seconds before the overhead in which a worker asks for its next claim (farm.worker.loop).
-AHEAD_SECONDS = 0.25
 #: What a decision costs that looks at the whole fleet, in those that don't, and for each worker.
 FLEET_STEPS = 10
 WORKER_STEPS = 2
-#: Idle workers that are asked for after an event, once so many could be given nothing.
-WOKEN_IN_VAIN_MAX = 8
 
 
 class TooLong(Exception):

@@ -8,8 +8,6 @@ from farm.relay.books import Books
 
 #: How often the relay is ticked while time alone may change what it can do.
 WATCH_SECONDS = 0.5
-#: As often as the live farm ticks; no two ticks are closer.
-TICK_SECONDS = 0.1
 
 
 def runs_out_at(books: Books, now: float) -> float:

@@ -25,6 +25,7 @@ from collections.abc import Callable
 
 from farm.clock import Clock
 from farm.frames import PartGrid
+from farm.manners import AHEAD_SECONDS
 from farm.messages import (
     AnyAnswer,
     AnyRequest,
@@ -55,9 +56,6 @@ from farm.worker.throttle import Throttle
 
 #: How long a worker that says good-bye waits for the answer.
 BYE_SECONDS = 2.0
-
-#: How much sooner than its overhead a worker asks ahead: what getting a claim takes at least.
-AHEAD_SECONDS = 0.25
 
 
 class RelayRefused(Exception):
