@@ -84,6 +84,10 @@ def _fault_lifted(e: ev.FaultLifted) -> Words:
     return "operator", e.worker or "", f"fault over: {e.kind}"
 
 
+def _fault_never_came(e: ev.FaultNeverCame) -> Words:
+    return "warning", "", f"a fault never came: {e.fault}"
+
+
 def _job_paused(e: ev.JobPaused) -> Words:
     return "operator", "", f"paused by {e.by}: no new claims, parts in progress are finished"
 
@@ -124,6 +128,7 @@ WORDS: Final[Table] = {
     ev.CommandRefused: _command_refused,
     ev.FaultInjected: _fault_injected,
     ev.FaultLifted: _fault_lifted,
+    ev.FaultNeverCame: _fault_never_came,
     ev.JobPaused: _job_paused,
     ev.JobResumed: _job_resumed,
     ev.DrainStarted: _drain_started,

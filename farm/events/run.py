@@ -148,6 +148,12 @@ class FaultLifted(Event, frozen=True, kw_only=True):
     worker: str | None = None
 
 
+class FaultNeverCame(Event, frozen=True, kw_only=True):
+    """The work ended, and the moment of a fault that was to be injected had not come."""
+
+    fault: str  #: as it was asked for
+
+
 class JobPaused(Event, frozen=True, kw_only=True):
     """No new claims; parts in progress are finished, leases held, stall clocks stopped."""
 
@@ -213,6 +219,7 @@ RunEvent = (
     | CommandRefused
     | FaultInjected
     | FaultLifted
+    | FaultNeverCame
     | JobPaused
     | JobResumed
     | DrainStarted
