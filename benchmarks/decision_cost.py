@@ -18,7 +18,7 @@ from farm.engines.simulated import Simulation
 from farm.events import RelayOptions
 from farm.policies.fair import Fair
 from farm.policies.tails import split
-from farm.relay.grants import situation
+from farm.relay.situation import situation
 from farm.relay.turn import Turn
 from farm.simulation.fleets import fleet_of
 from farm.simulation.noise import Stream

@@ -12,6 +12,7 @@ import shutil
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -20,7 +21,7 @@ import typer
 from typer.exceptions import TyperException
 
 from console import attach as attaching
-from console import lab
+from console import comparing, lab
 from console import options as opt
 from console.clean import clean
 from console.crashtest import crashtest
@@ -38,7 +39,6 @@ from farm.reports.hardware import hardware_report
 
 app = typer.Typer(
     name="uneven",
-    help="Render a video on uneven workers, from the terminal, exact to the frame.",
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -111,6 +111,24 @@ def _complain(sentence: str) -> None:
     tell(f"uneven: {sentence}")
 
 
+def _say_version(asked: bool) -> None:
+    if asked:
+        give_line(f"uneven {metadata.version('uneven')}")
+        raise typer.Exit
+
+
+@app.callback()
+def uneven(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_say_version, is_eager=True, help="Say which version this is, and exit."
+        ),
+    ] = False,
+) -> None:
+    """Render a video on uneven workers, from the terminal, exact to the frame."""
+
+
 app.command()(render)
 app.command()(resume)
 
@@ -152,7 +170,7 @@ def report(
 app.command()(demo)
 app.command()(replay)
 app.command()(lab.simulate)
-app.command()(lab.compare)
+app.command()(comparing.compare)
 app.command()(crashtest)
 app.command()(clean)
 app.command()(attaching.attach)

@@ -77,6 +77,7 @@ class Model(RunState):
         self.drain_reason = self.paused_since = self.finish = self.work = self.steady_since = None
         self.drain_until = self.gauges = None
         self.held = ""
+        self.never_came = []
 
     def _options_changed(self, at: float, event: ev.OptionsChanged) -> None:
         self.options = event.options
@@ -115,6 +116,9 @@ class Model(RunState):
 
     def _loop_measured(self, at: float, event: ev.LoopMeasured) -> None:
         self.loop = event
+
+    def _fault_never_came(self, at: float, event: ev.FaultNeverCame) -> None:
+        self.never_came.append(event.fault)
 
     def _grants_held(self, at: float, event: ev.GrantsHeld) -> None:
         self.held = event.reason
@@ -379,6 +383,7 @@ _HANDLERS: Final[dict[type, Callable[[Model, float, Any], None]]] = {
     ev.Gauges: Model._gauges,
     ev.LoopStalled: Model._loop_stalled,
     ev.LoopMeasured: Model._loop_measured,
+    ev.FaultNeverCame: Model._fault_never_came,
     ev.GrantsHeld: Model._grants_held,
     ev.GrantsFreed: Model._grants_freed,
     ev.WorkerPeaked: Model._worker_peaked,

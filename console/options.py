@@ -28,6 +28,7 @@ from farm.events import RelayOptions
 from farm.faults import Fault
 from farm.fleet import WorkerProfile, uniform_fleet
 from farm.halt import parse_halt
+from farm.machine import size, total_memory_bytes
 from farm.moments import Kind, parse_kinds
 from farm.plan import JobRequest
 from farm.policies.registry import from_anywhere, parse_policy, parse_tail
@@ -262,12 +263,16 @@ def with_limits(
 
 
 def _size(memfree: str) -> int:
-    """Bytes: ``2G`` is 2 * 10^9, ``2Gi`` 2 * 2^30."""
+    """Bytes: ``2G`` is 2 * 10^9, ``2Gi`` 2 * 2^30. Raises UsageError, also for more than can ever be free."""
     found = _SIZE.match(memfree)
     if found is None or (found[3] and not found[2]):
         raise UsageError(f"--memfree {memfree}: give a size such as 500M or 2G")
     step = 1024 if found[3] else 1000
-    return int(float(found[1]) * step ** " KMGT".index(found[2].upper() or " "))
+    asked = int(float(found[1]) * step ** " KMGT".index(found[2].upper() or " "))
+    total = total_memory_bytes()
+    if asked >= total:
+        raise UsageError(f"--memfree {memfree}: nothing would ever begin, for this machine has {size(total)}")
+    return asked
 
 
 def check_schedule(options: RelayOptions) -> None:

@@ -85,6 +85,7 @@ class RunState:
         self.drain_until: float | None = None  #: when a drain is cut short
         self.held = ""  #: why nothing more is granted
         self.gauges: ev.Gauges | None = None  #: the newest
+        self.never_came: list[str] = []  #: faults that were to be injected, at the relay's last end
         self.stood_still = 0  #: times the relay stood still, and the longest, for any reason
         self.stood_still_seconds = 0.0
         self.loop: ev.LoopMeasured | None = None  #: of the last stretch of work that has ended

@@ -94,6 +94,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     loop_worst_seconds: float | None = None
     stood_still: int = 0  #: times the relay stood still as a whole (stopped, asleep, starved)
     stood_still_seconds: float = 0.0  #: the longest of them
+    faults_never_came: tuple[str, ...] = ()  #: that were to be injected, as they were asked for
 
 
 def summarize(model: Model, fleet: Sequence[WorkerProfile] = (), now: float | None = None) -> RunSummary:
@@ -155,6 +156,7 @@ def summarize(model: Model, fleet: Sequence[WorkerProfile] = (), now: float | No
         loop_worst_seconds=loop.worst_seconds if loop else None,
         stood_still=model.stood_still,
         stood_still_seconds=model.stood_still_seconds,
+        faults_never_came=tuple(model.never_came),
     )
 
 
@@ -299,6 +301,7 @@ def _notes(s: RunSummary) -> list[str]:
     if s.loop_stalls is not None and s.loop_worst_seconds is not None:
         worst = f"{s.loop_worst_seconds * 1000:,.0f} ms"
         lines.append(f"relay's loop    late by more than 50 ms {_times(s.loop_stalls)}, {worst} at worst")
+    lines += [f"never came      the fault '{text.safe(fault)}'" for fault in s.faults_never_came]
     if s.stood_still:
         longest = text.duration(s.stood_still_seconds)
         lines.append(f"stood still     {_times(s.stood_still)}, {longest} at most; no lease was counted down")

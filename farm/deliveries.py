@@ -24,13 +24,12 @@ import msgspec
 from farm import events as ev
 from farm import messages as msg
 from farm.fleet import BLOCK_BYTES_MAX
+from farm.manners import DELIVERIES_MAX
 from farm.parts import PartError, PartFacts
 from farm.relay.books import CREDITED, Books
 from farm.relay.deliveries import covers
 from farm.staging import NOTHING, Staging, Stored, Whole
 from farm.store import Store
-
-DELIVERIES_MAX = 12
 
 Delivery = msg.Deliver | msg.Begin | msg.Block
 

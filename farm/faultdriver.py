@@ -138,7 +138,7 @@ class FaultDriver:
             timer.cancel()
         self._fill.unlink(missing_ok=True)
 
-    def never_came(self) -> list[ev.Notice]:
+    def never_came(self) -> list[ev.FaultNeverCame]:
         """At the end: what is to be said of faults that never came due."""
         planned = [step.fault for step in self._timers.values() if step.begins]
         return never_came([*self._schedule.waiting, *planned])

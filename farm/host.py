@@ -28,7 +28,7 @@ from farm import events as ev
 from farm import messages as msg
 from farm.additions import Additions, Room
 from farm.clock import LeaseClock
-from farm.deliveries import DELIVERIES_MAX, Delivery, DeliveryDesk
+from farm.deliveries import Delivery, DeliveryDesk
 from farm.departures import Departures
 from farm.engines.base import Engine
 from farm.errors import OutputError, UnevenError, VerificationError
@@ -36,9 +36,10 @@ from farm.eventlog import EventLog
 from farm.faultdriver import FaultDriver
 from farm.guard import MemoryGuard, Watches
 from farm.halt import parse_halt
+from farm.manners import DELIVERIES_MAX, LEAVE_SECONDS, TICK_SECONDS
 from farm.paths import printable
 from farm.relay.relay import Relay
-from farm.relay.turn import Outcome
+from farm.relay.turn import Outcome, beat
 from farm.respite import TOLD_SECONDS, Respite
 from farm.startline import StartLine
 from farm.store import Store
@@ -46,11 +47,8 @@ from farm.vitals import Vitals, vitals_seconds
 from farm.worker.spec import WorkerSpec
 
 INBOX_MAX = 512
-TICK_SECONDS = 0.1
 #: How long the start line waits for the slowest worker to arrive before the first claim is granted.
 START_LINE_SECONDS = 15.0
-#: How long workers may take to leave once the work is done.
-LEAVE_SECONDS = 1.0
 #: How long, in a drain, a worker that holds no claim any more may take to go; then it is ended.
 DRAIN_LEAVE_SECONDS = 2.0
 #: How often input and run folder are looked at.
@@ -368,10 +366,8 @@ class RelayHost:
         alive = (spec for name, spec in self._specs.items() if name in self._alive)
         heir = next((spec.name for spec in alive if spec.shares_disk), "")
         if heir and gone.shares_disk:
-            books = self._relay.books
             spools = tuple(map(str, (gone.spool_dir, *gone.orphan_spools)))
-            hold = books.paused_at is not None
-            self.push(heir, msg.Beat(hold=hold, drain=books.draining, orphan_spools=spools))
+            self.push(heir, beat(self._relay.books, orphan_spools=spools))
 
     # --- memory ------------------------------------------------------------------------------------------
 

@@ -48,6 +48,13 @@ def available_memory_bytes(limits: Limits | None = None) -> int:
     return available if limits.memory_left_bytes is None else min(available, limits.memory_left_bytes)
 
 
+def total_memory_bytes(limits: Limits | None = None) -> int:
+    """All the memory that this process could ever be given."""
+    limits = read_limits() if limits is None else limits
+    total: int = psutil.virtual_memory().total
+    return total if limits.memory_bytes is None else min(total, limits.memory_bytes)
+
+
 def _cores(limits: Limits) -> float:
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1

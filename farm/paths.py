@@ -134,6 +134,16 @@ def check_output(source: Path, output: Path, overwrite: bool | None = None) -> N
         raise OutputError(f"{printable(output)} can't be written: {reason(error)}") from error
 
 
+def check_place(path: Path) -> None:
+    """Whether ``atomic_file`` can write a file there, whatever is there now: to be asked before the work that
+    it is the result of. Raises OutputError."""
+    try:
+        _check_no_folder(path)
+        _check_folder(path.parent)
+    except OSError as error:
+        raise OutputError(f"{printable(path)} can't be written: {reason(error)}") from error
+
+
 def check_free(output: Path, overwrite: bool | None) -> None:
     """Raises OutputError for an output that is there already, unless it may be replaced."""
     if os.path.lexists(output) and not overwrite:
@@ -154,10 +164,14 @@ def _check_name_length(output: Path) -> None:
         )
 
 
+def _check_no_folder(path: Path) -> None:
+    if path.is_dir():
+        raise OutputError(f"{printable(path)} is a folder; give the output a file name")
+
+
 def _check_kind(output: Path) -> None:
     """An output has a known extension, and what it replaces is an ordinary file."""
-    if output.is_dir():
-        raise OutputError(f"{printable(output)} is a folder; give the output a file name")
+    _check_no_folder(output)
     if output.suffix.lower() not in (*CONTAINERS, *IMAGE_ENCODERS):
         known = ", ".join(CONTAINERS)
         raise UsageError(

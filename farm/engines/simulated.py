@@ -15,7 +15,6 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import inf
 
 import msgspec
@@ -23,33 +22,28 @@ import msgspec
 from farm import commands as cmd
 from farm import events as ev
 from farm import messages as msg
-from farm.faults import KINDS, Troubles
-from farm.fleet import LinkProfile, WorkerProfile, free_name
+from farm.fleet import WorkerProfile
+from farm.manners import LEAVE_SECONDS, TICK_SECONDS
 from farm.relay.books import Books
 from farm.relay.relay import Relay
 from farm.relay.turn import Outcome
 from farm.relay.validate import validate
 from farm.simulation.agenda import Agenda
 from farm.simulation.bench import Bench
-from farm.simulation.delivery import Deliveries
 from farm.simulation.doing import Doing
 from farm.simulation.effort import Efforts, Pace
+from farm.simulation.fates import Fates
 from farm.simulation.faults import Faults
 from farm.simulation.leasetime import LeaseTime
 from farm.simulation.line import Line
-from farm.simulation.links import LinkedDeliveries, Places
-from farm.simulation.mishaps import TroubledDeliveries, TroubledLink
+from farm.simulation.links import Places
+from farm.simulation.making import make_worker
 from farm.simulation.noise import Stream
+from farm.simulation.ticks import WATCH_SECONDS, runs_out_at
 from farm.simulation.troubled import TroubledWorker
+from farm.simulation.wishes import spelt_out, why_not
 from farm.simulation.worker import Worker
 from farm.simulation.world import SimWorker, World, check_world
-
-#: How often the relay is ticked while time alone may change what it can do.
-WATCH_SECONDS = 0.5
-#: As often as the live farm ticks; no two ticks are closer.
-TICK_SECONDS = 0.1
-#: How long workers may take to leave once the work is done (farm.host).
-LEAVE_SECONDS = 1.0
 
 #: More stimuli than any fleet needs at one instant; checked as often as it says.
 STIMULI_AT_ONCE_MAX = 1 << 16
@@ -88,6 +82,7 @@ class Simulation:
         self._next_seq = 0
         self._validate_every = validate_every
         self._agenda = Agenda()
+        self._fates = Fates(self, self._agenda)
         self.lease_time = LeaseTime(self._agenda)
         #: by name, in the world's order
         self.workers: dict[str, Worker] = {}
@@ -99,47 +94,35 @@ class Simulation:
         self._tick_at = inf  # when the relay is ticked next
         self._checked_at = -1.0  # when the last of so many stimuli came
         self._changed_at = 0.0  # when the relay last had anything to say
-        self._to_come = 0  # arrivals and ends of silences and cuts that are still to come
         self._closing = False
         self.books = Books()
         self.relay = Relay(self.books)
         self._after(self.relay.open(self._opened(), 0.0))
         self._after(self.relay.start(0.0))
-        self._log((ev.PhaseStarted(phase="work"),))
+        self.log((ev.PhaseStarted(phase="work"),))
         self._efforts = efforts = Efforts(world)
         self._places = Places(self._agenda)
         for number, spec in enumerate(world.workers):
             self._enlist(spec, Bench(efforts.pace(number), efforts.costs(number)))
         for worker in self.workers.values():
-            self._plan(worker)
+            self._fates.plan(worker)
 
     def _enlist(self, spec: SimWorker, bench: Bench) -> None:
         line = Line(spec.name, self._agenda, self._arrive, self.world.latency_seconds)
         self._lines[spec.name] = line
-        self.workers[spec.name] = self._make_worker(spec, bench, line)
-
-    def _make_worker(self, spec: SimWorker, bench: Bench, line: Line) -> Worker:
-        """One that faults may strike costs more at every step."""
-        grid, agenda, beats = self.books.grid, self._agenda, self.world.heartbeats
-        link = self._link_of(spec)
-        deliveries: Callable[[], Deliveries]
-        if self._faults is None:
-            deliveries = partial(LinkedDeliveries, line, agenda, *link) if link else partial(Deliveries, line)
-            return Worker(spec, grid, bench, agenda, line, deliveries, beats=beats)
-        troubles = Troubles()
-        if link:
-            deliveries = partial(TroubledLink, line, agenda, troubles, *link)
-        else:
-            deliveries = partial(TroubledDeliveries, line, agenda, troubles)
-        worker = TroubledWorker(spec, grid, bench, agenda, line, deliveries, beats=beats, troubles=troubles)
-        self._troubled[spec.name] = worker
-        return worker
-
-    def _link_of(self, spec: SimWorker) -> tuple[Places, LinkProfile, float, Stream] | None:
-        if spec.link is None:
-            return None
-        world = self.world
-        return self._places, spec.link, world.frame_bytes, Stream(world.seed, "link", spec.name)
+        worker = make_worker(
+            spec,
+            self.world,
+            self.books.grid,
+            bench,
+            self._agenda,
+            line,
+            self._places,
+            troubled=self._faults is not None,
+        )
+        self.workers[spec.name] = worker
+        if isinstance(worker, TroubledWorker):
+            self._troubled[spec.name] = worker
 
     def _opened(self) -> ev.RunOpened:
         world = self.world
@@ -155,20 +138,6 @@ class Simulation:
             options=world.options,
             fleet=tuple(f"{worker.name}:{worker.fps:g}" for worker in world.workers),
         )
-
-    def _plan(self, worker: Worker) -> None:
-        """Put down what the world has in store for a worker."""
-        spec, add = worker.spec, self._agenda.add
-        if spec.dies_at_seconds is not None:
-            add(spec.dies_at_seconds, self._die, worker)
-        for start, stop in spec.silences:
-            add(start, self._freeze, worker)
-            add(stop, self._thaw, worker)
-        for start, stop in spec.partitions:
-            add(start, self._cut, worker)
-            add(stop, self._heal, worker)
-        add(spec.arrives_at_seconds, self._come, worker)
-        self._to_come += 1 + len(spec.silences) + len(spec.partitions)
 
     # --- driving -----------------------------------------------------------------------------------------
 
@@ -215,18 +184,18 @@ class Simulation:
         """What an operator asks, at this moment. None: done; else why not."""
         if self.ended:
             return "the run is over"
-        reason = self._cannot(command)
+        reason = why_not(command, self.workers, injectable=self._faults is not None)
         if reason is not None:
-            self._log((ev.CommandRefused(command=type(command).__name__, reason=reason, by=command.by),))
+            self.log((ev.CommandRefused(command=type(command).__name__, reason=reason, by=command.by),))
             return reason
-        asked, command = command, self._spelt_out(command)
+        asked, command = command, spelt_out(command, self.workers)
         outcome = self.relay.command(command, self.lease_time.now)
         self._after(outcome)
         if outcome.refusal is not None:
             return outcome.refusal
         match command:
             case cmd.StallWorker(worker=name, stalled=stalled) if name in self.workers:
-                self._stall(self.workers[name], stalled)
+                self._fates.stall(self.workers[name], stalled)
             case cmd.KillWorker(worker=name) if name in self.workers:
                 self._kill(self.workers[name], "killed by the operator", reported=True)
             case cmd.StopNow():
@@ -239,33 +208,8 @@ class Simulation:
                 self.workers[name].fps_cap = fps  # which its process is about to hear
                 if isinstance(asked, cmd.ThrottleWorker) and asked.fps != fps and asked.fps is not None:
                     text = f"{name} renders {fps:g} fps at most: {asked.fps:g} are not possible"
-                    self._log((ev.Notice(level="warning", text=text),))
+                    self.log((ev.Notice(level="warning", text=text),))
         return None
-
-    def _cannot(self, command: cmd.AnyCommand) -> str | None:
-        """Why this world has no such thing as is asked for."""
-        match command:
-            case cmd.InjectFault(fault=fault) if KINDS[fault.kind].live_only:
-                return f"{fault.kind} happens in a live run only"
-            case cmd.InjectFault() if self._faults is None:
-                return "this simulation was not made to have faults injected"
-            case cmd.AddWorker(profile=profile) if profile.fps_cap is None:
-                return "a simulated worker needs a speed: give frames per second"
-            case cmd.AddWorker(profile=profile) if profile.name in self.workers:
-                return f"there was a worker {profile.name} in this run already: give another name"
-        return None
-
-    def _spelt_out(self, command: cmd.AnyCommand) -> cmd.AnyCommand:
-        """With what is left to the engine: a name, and a cap that the worker can keep."""
-        match command:
-            case cmd.AddWorker(profile=profile) if not profile.name:
-                named = msgspec.structs.replace(profile, name=free_name(self.workers))
-                return msgspec.structs.replace(command, profile=named)
-            case cmd.ThrottleWorker(worker=name, fps=fps) if name in self.workers:
-                own = self.workers[name].spec.fps
-                return msgspec.structs.replace(command, fps=own if fps is None or fps > own else fps)
-            case _:
-                return command
 
     def _add(self, profile: WorkerProfile) -> None:
         """A machine without trouble joins, now."""
@@ -282,7 +226,7 @@ class Simulation:
         self._enlist(spec, bench)
         if self._faults is not None:
             self._faults.add(spec.name)
-        self._plan(self.workers[spec.name])
+        self._fates.plan(self.workers[spec.name])
 
     # --- the relay ---------------------------------------------------------------------------------------
 
@@ -323,7 +267,7 @@ class Simulation:
         if events:
             self._changed_at = self._agenda.now
             if self._logging:
-                self._log(events)
+                self.log(events)
             if self._faults is not None:
                 self._faults.see(self.lease_time.now, events)
         if self._validate_every and stimuli % self._validate_every == 0:
@@ -347,7 +291,7 @@ class Simulation:
             )
         self._checked_at = self._agenda.now
 
-    def _log(self, events: Sequence[ev.AnyEvent]) -> None:
+    def log(self, events: Sequence[ev.AnyEvent]) -> None:
         if not self._logging:
             return
         now = self.lease_time.now
@@ -364,26 +308,13 @@ class Simulation:
     def _plan_tick(self) -> None:
         if not self.world.heartbeats or self.ended:
             return
-        at = max(self._runs_out_at() + self.lease_time.lost_seconds, self._agenda.now + TICK_SECONDS)
+        at = max(
+            runs_out_at(self.books, self.lease_time.now) + self.lease_time.lost_seconds,
+            self._agenda.now + TICK_SECONDS,
+        )
         if at < self._tick_at:
             self._tick_at = at
             self._agenda.add(at, self._tick, at)
-
-    def _runs_out_at(self) -> float:
-        """When the relay would next find something run out, if nothing were heard until then."""
-        books, options = self.books, self.books.options
-        at = inf
-        if books.leases:
-            oldest = next(iter(books.leases.values()))
-            at = oldest.renewed_at + options.lease_seconds
-            if books.paused_at is None:
-                still_since = min(claim.moved_at for claim in books.leases.values())
-                at = min(at, still_since + options.stall_timeout_seconds)
-                if options.part_timeout_seconds is not None or options.part_timeout_share is not None:
-                    at = min(at, self.lease_time.now + WATCH_SECONDS)
-        if books.parked or books.blocked or books.troubled:
-            at = min(at, self.lease_time.now + WATCH_SECONDS)
-        return at
 
     def _tick(self, at: float) -> None:
         if at != self._tick_at or self.ended:
@@ -400,7 +331,7 @@ class Simulation:
         """Whether nothing will ever change again: nobody works or will, and no lease or block is left to run
         out."""
         books = self.books
-        to_come = self._to_come + (self._faults.to_come if self._faults is not None else 0)
+        to_come = self._fates.to_come + (self._faults.to_come if self._faults is not None else 0)
         if books.leases or to_come or books.paused_at is not None:
             return False
         patience = books.options.lease_seconds + books.options.block_seconds + WATCH_SECONDS
@@ -408,40 +339,13 @@ class Simulation:
             return False
         return not any(worker.at_work for worker in self.workers.values())
 
-    # --- what happens to workers -------------------------------------------------------------------------
-
-    def _come(self, worker: Worker) -> None:
-        self._to_come -= 1
-        if not worker.frozen:
-            worker.arrive()
-
-    def _freeze(self, worker: Worker) -> None:
-        if worker.doing is not Doing.GONE:
-            self._log((ev.OperatorActed(action="stall", worker=worker.name, detail="by the scenario"),))
-        worker.freeze()
-
-    def _thaw(self, worker: Worker) -> None:
-        self._to_come -= 1
-        if worker.doing is not Doing.GONE:
-            self._log((ev.OperatorActed(action="unstall", worker=worker.name, detail="by the scenario"),))
-        self.wake(worker)
+    # --- what fates and faults may do (farm.simulation.fates.Scene, farm.simulation.faults.Stage) ----------
 
     def wake(self, worker: Worker) -> None:
         """It goes on, or arrives if it should be there."""
         worker.thaw()
         if worker.spec.arrives_at_seconds <= self._agenda.now and not self._lines[worker.name].cut:
             worker.arrive()
-
-    def _stall(self, worker: Worker, stalled: bool) -> None:
-        """By the operator, who alone can tell when it ends."""
-        if stalled != worker.frozen:
-            self._to_come += 1 if stalled else -1
-            worker.freeze() if stalled else worker.thaw()
-
-    def _cut(self, worker: Worker) -> None:
-        if worker.doing is not Doing.GONE:
-            self._log((ev.OperatorActed(action="cut off", worker=worker.name, detail="by the scenario"),))
-        self.cut_off(worker)
 
     def cut_off(self, worker: Worker) -> None:
         self._lines[worker.name].cut = True
@@ -452,19 +356,12 @@ class Simulation:
         if self._lines[worker.name].cut and worker.patience_ends_at <= self._agenda.now:
             worker.give_up()
 
-    def _heal(self, worker: Worker) -> None:
-        """What each said to the other meanwhile arrives, in order."""
-        self._to_come -= 1
-        if worker.doing is not Doing.GONE:
-            self._log((ev.OperatorActed(action="joined up", worker=worker.name, detail="by the scenario"),))
-        self.join_up(worker)
-
     def join_up(self, worker: Worker) -> None:
         self._lines[worker.name].heal()
         if worker.spec.arrives_at_seconds <= self._agenda.now and not worker.frozen:
             worker.arrive()
 
-    def _die(self, worker: Worker) -> None:
+    def die(self, worker: Worker) -> None:
         self._kill(worker, "died", reported=self.world.deaths_reported)
 
     def _kill(self, worker: Worker, reason: str, *, reported: bool) -> None:
@@ -474,18 +371,13 @@ class Simulation:
         if reported:
             self._tell_gone(worker.name, reason)
         else:
-            self._log((ev.OperatorActed(action="kill", worker=worker.name, detail="by the scenario"),))
+            self.log((ev.OperatorActed(action="kill", worker=worker.name, detail="by the scenario"),))
 
     def _tell_gone(self, name: str, reason: str) -> None:
         if self.lease_time.standing:
             self.lease_time.waiting.append(lambda: self._tell_gone(name, reason))
         else:
             self._after(self.relay.gone(name, reason, True, self.lease_time.now))
-
-    # --- what faults may do (farm.simulation.faults.Stage) -------------------------------------------------
-
-    def log(self, events: Sequence[ev.AnyEvent]) -> None:
-        self._log(events)
 
     def lose(self, worker: Worker, reason: str, *, for_good: bool) -> None:
         """Its process is gone; unless it is for good, ``wake`` starts another one."""
@@ -501,7 +393,7 @@ class Simulation:
             return
         slept, waiting = self.lease_time.go_on()
         if slept:
-            self._log((ev.LoopStalled(seconds=slept),))
+            self.log((ev.LoopStalled(seconds=slept),))
         for handle in waiting:
             handle()
         self._plan_tick()
@@ -519,11 +411,11 @@ class Simulation:
         reason = "the run is over" if books.finished else "the run stopped"
         for name in list(books.workers):
             outcome = self.relay.handle(name, msg.Leave(reason=reason), self.lease_time.now)
-            self._log(outcome.events)
+            self.log(outcome.events)
         if self._faults is not None:
-            self._log(self._faults.never_came())
+            self.log(self._faults.never_came())
         complete = books.finished and not books.set_aside_frames
-        self._log((ev.RunFinished(exit_code=0 if complete else 5, outcome=self._outcome()),))
+        self.log((ev.RunFinished(exit_code=0 if complete else 5, outcome=self._outcome()),))
 
     def _outcome(self) -> str:
         if not self.books.finished:

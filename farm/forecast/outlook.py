@@ -21,7 +21,8 @@ from farm.policies.registry import TailRule
 from farm.policies.situation import Busy, Situation
 from farm.policies.speeds import Speed, Speeds
 from farm.relay.books import Books
-from farm.relay.grants import nearest_cut, situation
+from farm.relay.cuts import nearest_cut
+from farm.relay.situation import situation
 from farm.relay.turn import Turn
 
 

@@ -1,5 +1,5 @@
-"""What an operator does to single workers, chunks and claims: the rules of each, and the reason where one is
-refused.
+"""What an operator does to the run, its workers, chunks and claims: the rules of each, and the reason where
+one is refused.
 
 Rules of this file:
 - an operator's wish bends what is preferred and never what is safe: at most HOLD holders of a chunk, never
@@ -16,20 +16,40 @@ import msgspec
 
 from farm import commands as cmd
 from farm import events as ev
-from farm import messages as msg
-from farm.errors import IdError, shorten
+from farm.errors import IdError, UsageError, shorten
+from farm.faults import EVERYONE
 from farm.fleet import FPS_MAX, FPS_MIN
 from farm.frames import chunk_id, parse_chunk_id, parse_token
+from farm.policies.registry import parse_policy, parse_tail
 from farm.relay import endings
 from farm.relay.books import HOLD, Books
-from farm.relay.grants import may_copy
+from farm.relay.eligible import may_copy
 from farm.relay.ledger import ClaimRecord
-from farm.relay.turn import Turn
+from farm.relay.turn import Turn, beat
 
 
 def carry_out(turn: Turn, command: cmd.AnyCommand) -> str | None:
-    """Do what a command asks, as far as the books go; else why not, in one sentence."""
+    """Do what a command asks, as far as the books go; else why not, in one sentence. The shell or the engine
+    does the rest."""
     match command:
+        case cmd.Pause():
+            return _pause(turn, command)
+        case cmd.Resume():
+            return _resume(turn, command)
+        case cmd.Drain():
+            return _drain(turn, command)
+        case cmd.ChangeOptions():
+            return _change(turn, command)
+        case cmd.StopNow():
+            turn.emit(ev.OperatorActed(action="stop now", detail=command.reason))
+            return None
+        case cmd.StallWorker():
+            return _act(turn, "stall" if command.stalled else "unstall", command)
+        case cmd.KillWorker():
+            return _act(turn, "kill", command)
+        case cmd.InjectFault(fault=fault):
+            unknown = (name for name in fault.workers if name not in (*turn.books.workers, EVERYONE))
+            return next((_nobody(name) for name in unknown), None)
         case cmd.ThrottleWorker():
             return _throttle(turn, command)
         case cmd.AddWorker():
@@ -40,21 +60,83 @@ def carry_out(turn: Turn, command: cmd.AnyCommand) -> str | None:
             return _duplicate(turn, command)
         case cmd.ReleaseClaim():
             return _release(turn, command)
-        case _:
-            raise AssertionError(f"{type(command).__name__} is not carried out here")
+
+
+def _nobody(worker: str) -> str:
+    return f"there is no worker {worker}"
+
+
+# --- the run ---------------------------------------------------------------------------------------------
+
+
+def _pause(turn: Turn, command: cmd.Pause) -> str | None:
+    if turn.books.paused_at is not None:
+        return "the job is paused already"
+    turn.emit(ev.JobPaused(by=command.by))
+    _tell_all(turn)
+    return None
+
+
+def _resume(turn: Turn, command: cmd.Resume) -> str | None:
+    paused_at = turn.books.paused_at
+    if paused_at is None:
+        return "the job is not paused"
+    turn.emit(ev.JobResumed(seconds=turn.now - paused_at))
+    _tell_all(turn)
+    return None
+
+
+def _drain(turn: Turn, command: cmd.Drain) -> str | None:
+    if turn.books.draining:
+        return "the run is draining already"
+    turn.emit(ev.DrainStarted(reason=command.reason, limit_seconds=command.limit_seconds))
+    _tell_all(turn)
+    endings.dismiss_parked(turn, "the run is stopping")
+    return None
+
+
+def _tell_all(turn: Turn) -> None:
+    for worker in turn.books.workers.values():
+        turn.tell(worker.name, *worker.claims)
+
+
+def _change(turn: Turn, command: cmd.ChangeOptions) -> str | None:
+    books, options = turn.books, command.options
+    try:
+        parse_policy(options.policy)
+        parse_tail(options.tail)
+    except UsageError as error:
+        return str(error)
+    heartbeat_seconds = options.heartbeat_seconds
+    if books.workers:  # they keep to the one they were welcomed with
+        heartbeat_seconds = max(heartbeat_seconds, books.options.heartbeat_seconds)
+    fault = options.lease_fault(heartbeat_seconds)
+    if fault is None:
+        turn.emit(ev.OptionsChanged(options=options, by=command.by))
+    return fault
+
+
+# --- workers ---------------------------------------------------------------------------------------------
+
+
+def _act(turn: Turn, action: str, command: cmd.StallWorker | cmd.KillWorker) -> str | None:
+    if command.worker not in turn.books.workers:
+        return _nobody(command.worker)
+    turn.emit(ev.OperatorActed(action=action, worker=command.worker, detail=f"by {command.by}"))
+    return None
 
 
 def _throttle(turn: Turn, command: cmd.ThrottleWorker) -> str | None:
     books, worker, fps = turn.books, command.worker, command.fps
     if worker not in books.workers:
-        return f"there is no worker {worker}"
+        return _nobody(worker)
     if fps is not None and not FPS_MIN <= fps <= FPS_MAX:
         return f"{fps:g} is no cap: give frames per second from {FPS_MIN:g} to {FPS_MAX:,.0f}, or none"
     note = "" if fps is None else _beyond(books, worker, fps)
     turn.emit(ev.WorkerThrottled(worker=worker, fps_cap=fps, by=command.by))
     if note:
         turn.emit(ev.Notice(level="warning", text=note))
-    _tell(turn, worker, fps_cap=fps or 0.0)
+    turn.push(worker, beat(books, fps_cap=fps or 0.0))
     return None
 
 
@@ -88,14 +170,17 @@ def _add(turn: Turn, command: cmd.AddWorker) -> str | None:
 def _dismiss(turn: Turn, command: cmd.RemoveWorker) -> str | None:
     books, worker = turn.books, command.worker
     if worker not in books.workers:
-        return f"there is no worker {worker}"
+        return _nobody(worker)
     if worker in books.dismissed:
         return f"{worker} was sent away already and leaves when its part is done"
     if len(books.workers) - len(books.dismissed) < 2:
         return f"{worker} is the last worker: add another one first, or stop the run"
     turn.emit(ev.WorkerDismissed(worker=worker, by=command.by))
-    _tell(turn, worker, drain=True)
+    turn.push(worker, beat(books, dismissed=True))
     return None
+
+
+# --- chunks and claims -----------------------------------------------------------------------------------
 
 
 def _duplicate(turn: Turn, command: cmd.DuplicateChunk) -> str | None:
@@ -145,9 +230,3 @@ def _claims_of(books: Books, text: str) -> list[ClaimRecord] | str:
         return [claim]
     ended = books.ended.get(token)
     return f"{token} is over already: {ended.how}" if ended else f"there is no claim {shorten(token)}"
-
-
-def _tell(turn: Turn, worker: str, *, fps_cap: float | None = None, drain: bool = False) -> None:
-    books = turn.books
-    hold = books.paused_at is not None
-    turn.push(worker, msg.Beat(hold=hold, drain=drain or books.draining, fps_cap=fps_cap))

@@ -4,6 +4,7 @@ no frame is lost on the way: what was credited stays, the rest stays with anothe
 from __future__ import annotations
 
 from farm import events as ev
+from farm import messages as msg
 from farm.relay.books import OPEN, Books
 from farm.relay.ledger import ChunkRecord, ClaimRecord
 from farm.relay.turn import Turn
@@ -135,3 +136,27 @@ def holder_of(books: Books, start: int, stop: int) -> str | None:
     if not chunks:
         return None
     return next(iter(min(chunks, key=lambda chunk: chunk.start).claims.values())).worker
+
+
+def finish_work(turn: Turn) -> None:
+    """Nothing is open or in flight any more: say so, once."""
+    books = turn.books
+    if books.finished or not books.grid.frames or not books.epoch:
+        return
+    started, ended = books.first_grant_at, books.last_credit_at
+    makespan = ended - started if started is not None and ended is not None else 0.0
+    makespan -= books.paused_seconds
+    turn.emit(
+        ev.WorkFinished(
+            credited_frames=books.credited_frames,
+            set_aside_frames=books.set_aside_frames,
+            makespan_seconds=max(0.0, makespan),
+        )
+    )
+    dismiss_parked(turn, "all work is done")
+
+
+def dismiss_parked(turn: Turn, why: str) -> None:
+    """Who waits for work need not wait any longer."""
+    for worker in turn.books.parked:
+        turn.push(worker, msg.Finished(why=why))

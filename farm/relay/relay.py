@@ -22,8 +22,7 @@ import msgspec
 from farm import commands as cmd
 from farm import events as ev
 from farm import messages as msg
-from farm.errors import UsageError, shorten
-from farm.faults import EVERYONE
+from farm.errors import shorten
 from farm.frames import ClaimToken
 from farm.policies.base import Policy
 from farm.policies.registry import TailRule, parse_policy, parse_tail
@@ -37,7 +36,7 @@ from farm.relay.grants import grant, grant_ahead, trim_claims
 from farm.relay.identity import live_claim, own_claim, refuse
 from farm.relay.ledger import ClaimRecord, WorkerRecord
 from farm.relay.repeats import Answers, numbered
-from farm.relay.turn import Outcome, Turn
+from farm.relay.turn import Outcome, Turn, beat
 from farm.relay.waking import Waking, anything_happened
 from farm.relay.watch import check_leases, check_progress
 
@@ -54,7 +53,6 @@ class Relay:
     def __init__(self, books: Books, options: ev.RelayOptions | None = None) -> None:
         self.books = books
         self._answers: dict[str, Answers] = {}
-        self._ticked_at = 0.0
         self._waking = Waking()
         self._read_options(options or books.options)
 
@@ -178,7 +176,6 @@ class Relay:
     def tick(self, now: float) -> Outcome:
         """Judge leases, stalls and time limits. Call after the messages that are waiting were handled."""
         turn = self._turn(now)
-        self._ticked_at = now
         check_leases(turn)
         check_progress(turn)
         give_up_in_time(turn)
@@ -192,54 +189,13 @@ class Relay:
     def command(self, command: cmd.AnyCommand, now: float) -> Outcome:
         """What of an operator's commands concerns the books; the shell does the rest."""
         turn = self._turn(now)
-        books = self.books
-        match command:
-            case cmd.Pause():
-                if books.paused_at is not None:
-                    return self._refuse(turn, command, "the job is paused already")
-                turn.emit(ev.JobPaused(by=command.by))
-                self._tell_all(turn)
-            case cmd.Resume():
-                if books.paused_at is None:
-                    return self._refuse(turn, command, "the job is not paused")
-                turn.emit(ev.JobResumed(seconds=now - books.paused_at))
-                self._tell_all(turn)
-            case cmd.Drain():
-                if books.draining:
-                    return self._refuse(turn, command, "the run is draining already")
-                turn.emit(ev.DrainStarted(reason=command.reason, limit_seconds=command.limit_seconds))
-                self._tell_all(turn)
-                self._dismiss_parked(turn, "the run is stopping")
-            case cmd.ChangeOptions():
-                fault = self._fault_of(command.options)
-                if fault is not None:
-                    return self._refuse(turn, command, fault)
-                turn.emit(ev.OptionsChanged(options=command.options, by=command.by))
-                self._read_options(command.options)
-            case cmd.StallWorker(worker=worker, stalled=stalled):
-                if worker not in books.workers:
-                    return self._refuse(turn, command, f"there is no worker {worker}")
-                action = "stall" if stalled else "unstall"
-                turn.emit(ev.OperatorActed(action=action, worker=worker, detail=f"by {command.by}"))
-            case cmd.KillWorker(worker=worker):
-                if worker not in books.workers:
-                    return self._refuse(turn, command, f"there is no worker {worker}")
-                turn.emit(ev.OperatorActed(action="kill", worker=worker, detail=f"by {command.by}"))
-            case cmd.StopNow():
-                turn.emit(ev.OperatorActed(action="stop now", detail=command.reason))
-            case cmd.InjectFault(fault=fault):
-                unknown = [name for name in fault.workers if name not in (*books.workers, EVERYONE)]
-                if unknown:
-                    return self._refuse(turn, command, f"there is no worker {unknown[0]}")
-            case _:
-                refusal = carry_out(turn, command)
-                if refusal is not None:
-                    return self._refuse(turn, command, refusal)
+        refusal = carry_out(turn, command)
+        if refusal is not None:
+            turn.emit(ev.CommandRefused(command=type(command).__name__, reason=refusal, by=command.by))
+            return turn.outcome(refusal=refusal)
+        if isinstance(command, cmd.ChangeOptions):
+            self._read_options(command.options)
         return self._finish(turn)
-
-    def _refuse(self, turn: Turn, command: cmd.AnyCommand, reason: str) -> Outcome:
-        turn.emit(ev.CommandRefused(command=type(command).__name__, reason=reason, by=command.by))
-        return turn.outcome(refusal=reason)
 
     # --- requests ----------------------------------------------------------------------------------------
 
@@ -314,7 +270,6 @@ class Relay:
         return offer(turn, worker, request)
 
     def _heartbeat(self, turn: Turn, worker: str, request: msg.Heartbeat) -> msg.AnyAnswer:
-        books = self.books
         renewed: list[ev.ClaimProgress] = []
         states: list[msg.ClaimState] = []
         for progress in request.claims:
@@ -331,7 +286,7 @@ class Relay:
             turn.emit(ev.LeaseRenewed(worker=worker, claims=tuple(renewed)))
             trim_claims(turn, [progress.token for progress in renewed], self._policy)
         states += [turn.claim_state(progress.token) for progress in renewed]
-        return msg.Beat(claims=tuple(states), hold=books.paused_at is not None, drain=books.draining)
+        return beat(self.books, tuple(states))
 
     def _complete(self, turn: Turn, worker: str, request: msg.Complete) -> msg.AnyAnswer:
         claim = own_claim(turn, worker, request, request.token)
@@ -373,18 +328,6 @@ class Relay:
         self._tail = parse_tail(options.tail)
         self._skipping = self._tail.from_ == "frontier"
 
-    def _fault_of(self, options: ev.RelayOptions) -> str | None:
-        """Why these options can't be worked with, in one sentence."""
-        try:
-            parse_policy(options.policy)
-            parse_tail(options.tail)
-        except UsageError as error:
-            return str(error)
-        heartbeat_seconds = options.heartbeat_seconds
-        if self.books.workers:  # they keep to the one they were welcomed with
-            heartbeat_seconds = max(heartbeat_seconds, self.books.options.heartbeat_seconds)
-        return options.lease_fault(heartbeat_seconds)
-
     def _finish(self, turn: Turn, answer: msg.AnyAnswer | None = None, time_passed: bool = False) -> Outcome:
         """What follows from a turn, whatever it was: parts set aside, parked workers woken, the end."""
         books = self.books
@@ -394,53 +337,8 @@ class Relay:
         if books.parked:
             self._waking.wake_parked(turn, self._policy, self._tail, stirred=stirred, time_passed=time_passed)
         if stirred and not books.chunks and not books.work_left:
-            self._finish_work(turn)
+            endings.finish_work(turn)
         return Outcome(answer, tuple(turn.pushes), tuple(turn.events))
-
-    def _finish_work(self, turn: Turn) -> None:
-        """Nothing is open or in flight any more: say so, once."""
-        books = self.books
-        if books.finished or not books.grid.frames or not books.epoch:
-            return
-        started, ended = books.first_grant_at, books.last_credit_at
-        makespan = ended - started if started is not None and ended is not None else 0.0
-        makespan -= books.paused_seconds
-        turn.emit(
-            ev.WorkFinished(
-                credited_frames=books.credited_frames,
-                set_aside_frames=books.set_aside_frames,
-                makespan_seconds=max(0.0, makespan),
-            )
-        )
-        self._dismiss_parked(turn, "all work is done")
-
-    def next_deadline(self) -> float | None:
-        """The lease time at which a tick may change something, if nothing else happens before; for engines
-        that don't poll."""
-        books = self.books
-        options = books.options
-        times = [until for name in books.blocked if (until := books.workers[name].blocked_until) is not None]
-        times += [at for at in books.retry_at.values() if at > self._ticked_at]
-        if books.leases:
-            oldest = next(iter(books.leases.values())).renewed_at
-            times.append(oldest + options.lease_seconds)
-            if books.parked and self._tail.kind == "split":
-                heard = (claim.renewed_at for claim in books.leases.values())
-                silent = options.silent_seconds
-                times += [at + silent for at in heard if at + silent > self._ticked_at]
-            if books.paused_at is None:
-                moved = min(claim.moved_at for claim in books.leases.values())
-                times.append(moved + options.stall_timeout_seconds)
-        return min(times, default=None)
-
-    def _dismiss_parked(self, turn: Turn, why: str) -> None:
-        for worker in self.books.parked:
-            turn.push(worker, msg.Finished(why=why))
-
-    def _tell_all(self, turn: Turn) -> None:
-        books = self.books
-        for worker in books.workers.values():
-            turn.tell(worker.name, *worker.claims)
 
     def _lost(self, turn: Turn, worker: WorkerRecord, reason: str, kind: str = "worker lost") -> None:
         """A worker died, or a process took its place. A death counts against the part it was at, but not

@@ -24,6 +24,25 @@ class Outcome(Struct, frozen=True, gc=False):
     refusal: str | None = None  #: why a command was not carried out
 
 
+def beat(
+    books: Books,
+    claims: tuple[msg.ClaimState, ...] = (),
+    *,
+    dismissed: bool = False,
+    fps_cap: float | None = None,
+    orphan_spools: tuple[str, ...] = (),
+) -> msg.Beat:
+    """What is told a worker outside of any question of its own; hold and drain are always said with it, as
+    each beat stands for itself. ``dismissed``: it is to leave, though the others stay."""
+    return msg.Beat(
+        claims=claims,
+        hold=books.paused_at is not None,
+        drain=dismissed or books.draining,
+        fps_cap=fps_cap,
+        orphan_spools=orphan_spools,
+    )
+
+
 class Turn(Struct, eq=False):
     books: Books
     now: float
@@ -60,10 +79,7 @@ class Turn(Struct, eq=False):
 
     def tell(self, worker: str, *tokens: str) -> None:
         """Tell a worker where claims of its own stand; hold and drain are said with it."""
-        books = self.books
-        states = tuple(self.claim_state(token) for token in tokens)
-        hold = books.paused_at is not None
-        self.push(worker, msg.Beat(claims=states, hold=hold, drain=books.draining))
+        self.push(worker, beat(self.books, tuple(self.claim_state(token) for token in tokens)))
 
     def outcome(self, answer: msg.AnyAnswer | None = None, refusal: str | None = None) -> Outcome:
         return Outcome(answer, tuple(self.pushes), tuple(self.events), refusal)

@@ -12,7 +12,8 @@ from __future__ import annotations
 from farm import events as ev
 from farm.policies.base import Policy
 from farm.policies.registry import TailRule
-from farm.relay.grants import anything_to_give, may_take, try_grant
+from farm.relay.eligible import may_take
+from farm.relay.grants import anything_to_give, try_grant
 from farm.relay.turn import Turn
 
 #: Events after which a parked worker can't be better off than before.
@@ -32,7 +33,7 @@ _REPORTS = _QUIET | {ev.PartCredited, ev.ClaimGranted}
 #: together take a few per cent of the relay's time, however large the fleet.
 _LOOK_SECONDS = 0.0002
 #: Workers that may be given nothing before the others are left alone until the next look.
-_REFUSED_MAX = 8
+WOKEN_IN_VAIN_MAX = 8
 
 
 def anything_happened(turn: Turn) -> bool:
@@ -55,7 +56,7 @@ class Waking:
             return
         refused = 0
         for worker in _in_order(turn, tail):
-            if refused >= _REFUSED_MAX or not anything_to_give(turn.books, tail):
+            if refused >= WOKEN_IN_VAIN_MAX or not anything_to_give(turn.books, tail):
                 return
             granted = try_grant(turn, worker, policy, tail)
             if granted is not None:

@@ -23,7 +23,7 @@ from typing import Final, Protocol, get_args
 import msgspec
 
 from farm.errors import UsageError, shorten
-from farm.events import Notice
+from farm.events import FaultNeverCame
 from farm.faults import (
     EVERYONE,
     KINDS,
@@ -301,9 +301,9 @@ def _plain(value: float) -> str:
     return repr(int(value)) if value == int(value) else repr(value)
 
 
-def never_came(faults: Sequence[Fault]) -> list[Notice]:
+def never_came(faults: Sequence[Fault]) -> list[FaultNeverCame]:
     """What is said at the end of faults whose moment did not come."""
-    return [Notice(level="warning", text=f"a fault never came: {spell(fault)}") for fault in faults]
+    return [FaultNeverCame(fault=spell(fault)) for fault in faults]
 
 
 def check_faults(faults: Sequence[Fault], workers: Sequence[str], *, live: bool) -> None:

@@ -7,12 +7,10 @@ from collections import deque
 
 from msgspec import Struct
 
+from farm.manners import WAITING_PARTS
 from farm.messages import BlockStored, Deliver
 from farm.simulation.claims import HeldClaim
 from farm.simulation.line import Line
-
-#: Parts rendered and not acknowledged, beyond which no other is begun.
-WAITING_PARTS = 2
 
 
 class RenderedPart(Struct, eq=False, gc=False):

@@ -69,7 +69,7 @@ class Faults:
         """A worker that the world didn't have; ``workers`` has it."""
         self._schedule.add(worker)
 
-    def never_came(self) -> list[ev.Notice]:
+    def never_came(self) -> list[ev.FaultNeverCame]:
         """At the end: what is to be said of faults that never came due."""
         planned = [step.fault for step in self._planned if step.begins]
         return never_came([*self._schedule.waiting, *planned])

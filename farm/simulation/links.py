@@ -14,19 +14,16 @@ from collections.abc import Callable
 import msgspec
 
 from farm.fleet import LinkProfile
+from farm.manners import BLOCK_TRIES_MAX, DELIVERIES_MAX
 from farm.messages import Begin, Block, BlockStored, Deliver, Fail
 from farm.simulation.agenda import Agenda
 from farm.simulation.delivery import Deliveries, RenderedPart
 from farm.simulation.line import Line
 from farm.simulation.noise import Stream
 
-#: Deliveries in blocks at once (farm.deliveries).
-PLACES = 12
 #: The wait after trouble (farm.worker.link.Backoff).
 RETRY_SECONDS = 0.1
 RETRY_SECONDS_MAX = 15.0
-#: Troubles in a row, without a block stored, that make a failure of the claim (farm.worker.blocks).
-TRIES_MAX = 30
 
 
 class Places:
@@ -41,7 +38,7 @@ class Places:
         """Whether there is a place; else ``who`` is called when there is."""
         if who in self._taken:
             return True
-        if len(self._taken) >= PLACES:
+        if len(self._taken) >= DELIVERIES_MAX:
             self._waiting.append(who)
             return False
         self._taken.add(who)
@@ -204,8 +201,8 @@ class LinkedDeliveries(Deliveries):
 
     def _retry(self, part: RenderedPart, how: Callable[[RenderedPart], None]) -> None:
         """After trouble, when its time has come; after too much of it, the claim fails."""
-        if self._tries >= TRIES_MAX:
-            message = f"the store did not take it, and {TRIES_MAX} tries before"
+        if self._tries >= BLOCK_TRIES_MAX:
+            message = f"the store did not take it, and {BLOCK_TRIES_MAX} tries before"
             self._say(Fail(token=part.claim.token, part=part.part, message=message))
             return
         self._tries += 1

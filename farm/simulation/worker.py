@@ -19,6 +19,7 @@ from typing import Any, Final
 from farm import messages as msg
 from farm.events import ClaimProgress
 from farm.frames import PartGrid
+from farm.manners import AHEAD_SECONDS, SILENT_LEASES, SILENT_SECONDS_MIN
 from farm.simulation.agenda import Agenda
 from farm.simulation.bench import Bench
 from farm.simulation.claims import Claims, HeldClaim
@@ -38,12 +39,6 @@ from farm.simulation.doing import (
 from farm.simulation.heartbeats import Heartbeats
 from farm.simulation.line import Line
 from farm.simulation.world import SimWorker
-
-#: A worker gives up after this many leases without any answer (farm.worker.heartbeat).
-SILENT_LEASES = 3.0
-SILENT_SECONDS_MIN = 5.0
-#: How much sooner than its overhead a worker asks ahead (farm.worker.loop).
-AHEAD_SECONDS = 0.25
 
 
 class Worker:

@@ -2,8 +2,8 @@
 after the last good one when the delivery breaks. Nothing is rendered again: the bytes are in the spool.
 
 Three kinds of trouble, and what follows: the link broke (wait, ask where to go on), the store refuses (wait,
-the same block again), a block came damaged (the same block again). TRIES_MAX of them in a row without a block
-stored are a failure of the claim. Between two blocks it is looked whether the part is still wanted.
+the same block again), a block came damaged (the same block again). BLOCK_TRIES_MAX of them in a row without a
+block stored are a failure of the claim. Between two blocks it is looked whether the part is still wanted.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from farm.clock import Clock
+from farm.manners import BLOCK_TRIES_MAX
 from farm.messages import AnyAnswer, Begin, Block, BlockStored
 from farm.parts import PartFacts
 from farm.worker.channel import Channel
@@ -21,8 +22,6 @@ from farm.worker.link import Backoff, Link, LinkBroken, LinkFaults, LinkInterrup
 from farm.worker.log import Log
 from farm.worker.orders import HeldClaim, Orders
 from farm.worker.spec import WorkerSpec
-
-TRIES_MAX = 30
 
 
 class BlocksRefused(OSError):
@@ -136,8 +135,8 @@ class BlockSender:
 
     def _count(self, why: str) -> None:
         self._log.line(f"delivery: {why}")
-        if self._backoff.tries >= TRIES_MAX:
-            raise BlocksRefused(f"{why}, and {TRIES_MAX} tries before")
+        if self._backoff.tries >= BLOCK_TRIES_MAX:
+            raise BlocksRefused(f"{why}, and {BLOCK_TRIES_MAX} tries before")
 
     def _is_wanted(self) -> bool:
         assert self._wanted is not None

@@ -14,6 +14,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+from farm.manners import WAITING_PARTS
 from farm.messages import (
     DISK_FULL,
     AnyAnswer,
@@ -31,8 +32,6 @@ from farm.worker.channel import Channel, ChannelClosed
 from farm.worker.faults import Faults
 from farm.worker.log import Log
 from farm.worker.orders import HeldClaim, Orders
-
-WAITING_PARTS = 2
 
 
 @dataclass(frozen=True, slots=True)

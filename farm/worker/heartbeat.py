@@ -12,15 +12,10 @@ import threading
 from collections.abc import Callable
 
 from farm.clock import LeaseClock
+from farm.manners import SILENT_LEASES, SILENT_SECONDS_MIN
 from farm.messages import Heartbeat
 from farm.worker.channel import Channel, ChannelClosed
 from farm.worker.orders import Orders
-
-#: A worker ends by itself after this many leases without any answer …
-SILENT_LEASES = 3.0
-#: … and not before: with short leases, a relay that stood still for a moment would be taken for one that is
-#: gone.
-SILENT_SECONDS_MIN = 5.0
 
 _TICK_SECONDS = 0.25
 _TOLERANCE_SECONDS = 0.5

@@ -22,13 +22,11 @@ import os
 import socket
 import traceback
 from collections.abc import Callable
-from pathlib import Path
-from typing import Protocol
 
 from farm.clock import Clock
 from farm.frames import PartGrid
+from farm.manners import AHEAD_SECONDS
 from farm.messages import (
-    DISK_FULL,
     AnyAnswer,
     AnyRequest,
     Claim,
@@ -43,8 +41,6 @@ from farm.messages import (
     Release,
     Welcome,
 )
-from farm.parts import PartFacts
-from farm.paths import is_full
 from farm.store import part_file_name
 from farm.worker.blocks import BlockSender
 from farm.worker.channel import Channel, ChannelClosed
@@ -54,39 +50,12 @@ from farm.worker.heartbeat import Heartbeats
 from farm.worker.log import Log
 from farm.worker.offers import Offers
 from farm.worker.orders import HeldClaim, Orders
+from farm.worker.renderer import PartAborted, PartProgress, Renderer, failure_of
 from farm.worker.spec import WorkerSpec
 from farm.worker.throttle import Throttle
 
 #: How long a worker that says good-bye waits for the answer.
 BYE_SECONDS = 2.0
-
-#: How much sooner than its overhead a worker asks ahead: what getting a claim takes at least.
-AHEAD_SECONDS = 0.25
-
-
-class Progress(Protocol):
-    """What a renderer reports while it works on a part."""
-
-    def decoded(self) -> None:
-        """A frame was decoded, whether it is used or not."""
-        ...
-
-    def before_frame(self, frame: int) -> None:
-        """Frame ``frame`` of the job is about to be encoded. Takes its time where a cap says so; raises
-        PartAborted if the part is of no use any more."""
-        ...
-
-
-class Renderer(Protocol):
-    """farm.media.render.PartRenderer, or a test's. An exception's ``kind`` is passed on to the relay."""
-
-    def render(self, part: int, start: int, stop: int, path: Path, progress: Progress) -> PartFacts: ...
-
-    def close(self) -> None: ...
-
-
-class PartAborted(Exception):
-    """The part in progress is of no use any more."""
 
 
 class RelayRefused(Exception):
@@ -295,7 +264,7 @@ class WorkerLoop:
             except Exception as error:
                 traceback.print_exc()
                 self._drop_renderer()
-                return _failure(part, error)
+                return failure_of(part, error)
 
     def _wait_idle(self) -> None:
         """Wait until all is delivered. For as long as its link takes, a worker could not have begun the next
@@ -327,7 +296,7 @@ class WorkerLoop:
         rendered_before = claim.rendered
         self._in_hand = (claim, start, stop)
         try:
-            facts = renderer.render(part, start, stop, path, _PartProgress(claim, start, self))
+            facts = renderer.render(part, start, stop, path, PartProgress(claim, start, self.pace))
         finally:
             self._in_hand = None
             seconds = self._clock.now() - began
@@ -403,27 +372,3 @@ class WorkerLoop:
         return self.orders.wait(
             lambda: self.aborted() or self.orders.fps_cap is not None, self._clock.now() + seconds
         )
-
-
-class _PartProgress:
-    """Counts one part's frames into its claim."""
-
-    def __init__(self, claim: HeldClaim, start: int, loop: WorkerLoop) -> None:
-        self._claim = claim
-        self._rendered_at_start = claim.rendered - start
-        self._loop = loop
-
-    def decoded(self) -> None:
-        self._claim.decoded += 1
-
-    def before_frame(self, frame: int) -> None:
-        self._claim.position = frame
-        # frames come again when a part has to be read again; what a heartbeat counts never goes down
-        self._claim.rendered = max(self._claim.rendered, self._rendered_at_start + frame)
-        self._loop.pace()
-
-
-def _failure(part: int, error: Exception) -> Failure:
-    kind = "out of memory" if isinstance(error, MemoryError) else str(getattr(error, "kind", "error"))
-    kind = DISK_FULL if is_full(error) else kind
-    return Failure(part, kind, str(getattr(error, "message", error)) or type(error).__name__)

@@ -121,3 +121,14 @@ def test_the_summary_tells_of_the_loop_and_of_memory() -> None:
     assert "late by more than 50 ms once, 81 ms at worst" in text
     assert "stood still     once, 3.7 s at most" in text
     assert "430.0 MB" in text
+
+
+def test_the_summary_tells_of_a_fault_that_never_came() -> None:
+    """In the console it was a line of the event list, and gone with it."""
+    story = working()
+    story.add(ev.FaultNeverCame(fault="stall w1 at 99"))
+    summary = summarize(model_of(story))
+    assert summary.faults_never_came == ("stall w1 at 99",)
+    assert "never came      the fault 'stall w1 at 99'" in render_text(summary, 120)
+    story.add(ev.RelayStarted(epoch=2))
+    assert summarize(model_of(story)).faults_never_came == (), "a resume may bring it yet"

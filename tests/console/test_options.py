@@ -46,6 +46,7 @@ def test_a_resume_changes_only_what_is_given() -> None:
     [
         ({"halt": "later"}, "--halt 'later': give soon,fail=N"),
         ({"memfree": "much"}, "--memfree much: give a size such as 500M or 2G"),
+        ({"memfree": "900T"}, "--memfree 900T: nothing would ever begin, for this machine has"),
         ({"memfree": "2i"}, "--memfree 2i: give a size"),
         ({"backoff": -1.0}, "--backoff -1: give seconds from 0 to 3600"),
         ({"backoff": float("nan")}, "--backoff nan: give seconds from 0 to 3600"),

@@ -104,6 +104,7 @@ LINES: list[tuple[ev.AnyEvent, str, str, str]] = [
         "fault injected: slow 0.25 for 30.0 s",
     ),
     (ev.FaultInjected(kind="kill", worker="w3"), "w3", "operator", "fault injected: kill"),
+    (ev.FaultNeverCame(fault="kill w1 at 99"), "", "warning", "a fault never came: kill w1 at 99"),
     (ev.FaultLifted(kind="pause-relay"), "", "operator", "fault over: pause-relay"),
     (ev.OperatorActed(action="stop now", detail="asked to"), "", "operator", "stop now: asked to"),
     (ev.WorkerJoined(worker="w1", pid=7, fps_cap=30.0), "w1", "worker", "joined, pid 7, at most 30 fps"),

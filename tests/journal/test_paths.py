@@ -16,6 +16,7 @@ from farm.paths import (
     atomic_file,
     check_name,
     check_output,
+    check_place,
     partial_path,
     printable,
     reason,
@@ -229,6 +230,27 @@ def test_a_folder_that_can_be_written_but_not_listed_will_do(somebody: Path) -> 
     finally:
         target.chmod(0o755)
     assert [path.name for path in target.iterdir()] == ["out.mp4"]
+
+
+def test_a_table_that_could_not_be_put_in_place_is_refused_before_the_work(somebody: Path) -> None:
+    """``compare -o`` looked at the file, which may be writable where its folder isn't: the table of an hour's
+    work could not be written then."""
+    target = somebody / "locked"
+    target.mkdir()
+    table = target / "table.csv"
+    table.write_text("old")
+    table.chmod(0o666)
+    target.chmod(0o555)
+    try:
+        with pytest.raises(OutputError, match="can't be written: permission denied"):
+            check_place(table)
+    finally:
+        target.chmod(0o755)
+    assert table.read_text() == "old"
+    check_place(table)
+    assert table.read_text() == "old", "a look changes nothing"
+    with pytest.raises(OutputError, match="is a folder"):
+        check_place(target)
 
 
 # --- the final name --------------------------------------------------------------------------------------

@@ -237,9 +237,7 @@ def test_a_fault_of_a_worker_that_is_gone_is_said_not_done() -> None:
 def test_a_fault_whose_moment_never_comes_is_said_at_the_end() -> None:
     lines = ("kill w1 when it has delivered 99 parts", "stall w1 at 99")
     result = troubled(*lines)
-    assert [event.text for _, event in saw(result, ev.Notice)] == [
-        f"a fault never came: {line}" for line in lines
-    ]
+    assert [event.fault for _, event in saw(result, ev.FaultNeverCame)] == list(lines)
 
 
 def test_faults_that_overlap_with_their_like_end_once() -> None:

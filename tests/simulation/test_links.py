@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from farm import events as ev
 from farm.errors import UsageError
 from farm.fleet import LinkProfile
-from farm.simulation.links import PLACES
+from farm.manners import DELIVERIES_MAX
 from farm.simulation.runs import encode_log
 from farm.simulation.world import World, check_world
 
@@ -74,7 +74,7 @@ def test_places_are_bounded_and_nobody_is_dropped_or_stalled() -> None:
     result = run(world)
     assert result.credited_frames == 400 and not saw(result, ev.PartFailed)
     at = sorted(at for at, _ in saw(result, ev.PartCredited))
-    assert all(later - earlier > 1.0 for earlier, later in zip(at, at[PLACES:], strict=False))
+    assert all(later - earlier > 1.0 for earlier, later in zip(at, at[DELIVERIES_MAX:], strict=False))
 
 
 @pytest.mark.parametrize("trouble", ["silences", "partitions", "dies"])

@@ -39,8 +39,9 @@ from farm.messages import (
 )
 from farm.parts import PartFacts, PartHeader, PartPacket, PartWriter, check_part
 from farm.settings import JobSettings
-from farm.worker.loop import Progress, WorkerLoop
+from farm.worker.loop import WorkerLoop
 from farm.worker.orders import Orders
+from farm.worker.renderer import Progress
 from farm.worker.spec import WorkerSpec
 
 PATIENCE_SECONDS = 20.0

@@ -12,9 +12,9 @@ import pytest
 
 from farm import events as ev
 from farm.commands import KillWorker
-from farm.deliveries import DELIVERIES_MAX
 from farm.fleet import LinkProfile
 from farm.host import End
+from farm.manners import DELIVERIES_MAX
 from farm.messages import Block, Claim, Declined, Inject, Offer
 from farm.worker.link import LinkBroken, StoreBusy
 
@@ -383,7 +383,7 @@ def test_a_part_whose_claim_lapsed_is_offered_and_not_rendered_again(tmp_path: P
 def test_a_store_that_never_takes_a_part_is_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("farm.worker.blocks.TRIES_MAX", 2)
+    monkeypatch.setattr("farm.worker.blocks.BLOCK_TRIES_MAX", 2)
     farm = Farm(tmp_path, max_tries=1)
 
     def busy(part: int, index: int) -> None:

@@ -1,0 +1,42 @@
+"""What more than one family of events changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from farm.relay.ledger import OPEN, ClaimRecord
+
+if TYPE_CHECKING:
+    from farm.relay.books import Books
+
+#: By how much a worker's clock may be ahead of lease time before it counted more than it worked.
+_CLOCK_SLACK_SECONDS: Final = 1.0
+
+
+def report(books: Books, at: float, claim: ClaimRecord, rendered: int, seconds: float) -> None:
+    """Learn from how far a claim came. A report that was overtaken by a newer one says nothing. A worker also
+    counts the seconds in which it was itself stopped; what lease time has no room for is not believed."""
+    if seconds > at - claim.granted_at + _CLOCK_SLACK_SECONDS:
+        seconds = at - claim.granted_at
+    if seconds <= claim.render_seconds or rendered < claim.reported:
+        return
+    claim.begun = True
+    speed = books.speeds.learn(claim.worker)
+    if rendered > 0 and claim.reported == 0 and not claim.was_ahead:
+        speed.first_render(at - claim.granted_at - seconds)
+    speed.report(rendered - claim.reported, seconds - claim.render_seconds)
+    claim.reported = rendered
+    claim.render_seconds = seconds
+
+
+def reopen_parts(books: Books, start: int, stop: int) -> None:
+    """``[start, stop)`` is nobody's any more, and is given out first. The caller keeps the counters."""
+    first, last = books.grid.part_at(start), books.grid.part_at(stop)
+    books.parts[first:last] = bytes((OPEN,)) * (last - first)
+    books.open.put_first(start, stop)
+
+
+def heard(books: Books, at: float, worker: str) -> None:
+    """A worker without a claim spoke for itself: it is expected to take work for another lease."""
+    if worker in books.idle:
+        books.idle[worker] = at
