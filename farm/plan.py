@@ -133,11 +133,17 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
         request=request,
         probed=probed,
         grid=grid,
-        settings_hash=settings_hash(request.settings, probed.build, probed.index.fingerprint),
+        settings_hash=settings_hash(request.settings, probed.build, _contents(probed.index)),
         folder_path=folder_path,
         resumes=resumes,
         memory_note=memory_note,
     )
+
+
+def _contents(index: SourceIndex) -> str:
+    """What the input holds, and the files that filters read."""
+    files = index.filtered.files if index.filtered is not None else ()
+    return "+".join((index.fingerprint, *(file.sha256 for file in files)))
 
 
 def _with_existing(request: JobRequest, note: Path) -> JobRequest:
@@ -179,6 +185,8 @@ def _probe(request: JobRequest, log: Path) -> Probed:
 
 def cut_grid(index: SourceIndex, grid: GridSettings) -> tuple[int, ...]:
     """The part grid of a job: from the index and the settings alone. Raises UsageError."""
+    if index.filtered is not None and index.filtered.whole:
+        return 0, index.frames
     target = grid.frames
     if target is None:
         rate = index.frame_rate[0] / index.frame_rate[1] if index.frame_rate else _RATE_UNKNOWN
@@ -296,7 +304,7 @@ def _check_same(plan: Plan, opened: ev.AnyEvent | None) -> None:
     before = msgspec.json.decode(opened.settings or "{}", type=JobSettings)
     differs += _differences(before, plan.request.settings)
     if not differs and opened.settings_hash != plan.settings_hash:
-        differs.append("its settings differ")
+        differs.append(_other_files(plan) or "its settings differ")
     if not differs and opened.cuts != plan.grid.cuts:
         differs.append("it is cut into other parts")
     if differs:
@@ -312,21 +320,37 @@ def _check_same(plan: Plan, opened: ev.AnyEvent | None) -> None:
 
 
 def _differences(before: JobSettings, now: JobSettings) -> list[str]:
-    apart = ("video", "grid", "source", "sequence", "trim", "images")
+    apart = ("video", "grid", "source", "sequence", "trim", "images", "filters")
     pairs = [*((getattr(before, name), getattr(now, name)) for name in apart), (before, now)]
     return [
         f"{name} {_shown(getattr(old, name))} there, {_shown(getattr(new, name))} here"
         for old, new in pairs
         for name in old.__struct_fields__
-        if name not in (*apart, "on_error") and getattr(old, name) != getattr(new, name)
+        if name not in (*apart, "on_error", "folder") and getattr(old, name) != getattr(new, name)
     ]
+
+
+def _other_files(plan: Plan) -> str:
+    """Which file of a filter is another one, as far as the index of the earlier run tells; empty: none."""
+    filtered, before = plan.index.filtered, _index_before(plan)
+    if filtered is None or before is None or before.filtered is None:
+        return ""
+    old = {file.sha256 for file in before.filtered.files}
+    changed = [printable(Path(file.path)) for file in filtered.files if file.sha256 not in old]
+    return f"{', '.join(changed)}, which a filter reads, has changed" if changed else ""
+
+
+def _index_before(plan: Plan) -> SourceIndex | None:
+    try:
+        return load_index(plan.folder_path / INDEX_NAME)
+    except (OSError, msgspec.MsgspecError):
+        return None
 
 
 def _how(plan: Plan) -> str:
     """In which way a sequence is another one, as far as the index of the earlier run tells."""
-    try:
-        before = load_index(plan.folder_path / INDEX_NAME)
-    except (OSError, msgspec.MsgspecError):
+    before = _index_before(plan)
+    if before is None:
         return ""
     words = changes(before.images, plan.index.images)
     return f" ({words})" if before.images and words else ""

@@ -49,6 +49,8 @@ class Reader(Protocol):
 
     def read(self, start: int, stop: int, *, again: bool = False) -> Iterator[Numbered]: ...
 
+    def runs_on(self, start: int) -> bool: ...
+
     def close(self) -> None: ...
 
 
@@ -96,6 +98,10 @@ class ImageReader:
             except ReadError:
                 return  # that is for the part it belongs to
             self._ahead = stop, self.next_frame
+
+    def runs_on(self, start: int) -> bool:
+        """Always: every image is decoded by itself."""
+        return True
 
     def close(self) -> None:
         """Let go of what was decoded ahead."""
