@@ -116,7 +116,7 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
     grid = PartGrid(cut_grid(probed.index, request.settings.grid))
     machine, video = read_machine(), request.settings.video
     if not request.fleet:
-        workers = automatic_workers(probed.index, video, machine)
+        workers = min(automatic_workers(probed.index, video, machine), grid.parts)
         request = replace(request, fleet=uniform_fleet(workers))
     check_faults(request.faults, [profile.name for profile in request.fleet], live=True)
     fleet, memory_note = fit_fleet(request.fleet, probed.index, video, machine)

@@ -68,6 +68,8 @@ class FilterFile(msgspec.Struct, frozen=True, array_like=True):
 
     path: str
     sha256: str
+    size: int
+    mtime_ns: int
 
 
 class Filtered(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -32,7 +34,7 @@ from farm.media.graph import (
     listen,
 )
 from farm.media.index import INTERLACED
-from farm.media.read import ReadError, open_video, real_packets
+from farm.media.read import ReadAgain, ReadError, open_video, real_packets
 from farm.media.sequence import open_reader
 from farm.media.times import measured_rate, rational
 from farm.media.turn import Turner
@@ -122,11 +124,12 @@ class _Trial:
         self._settings = settings
         self._judged = judged
         self._formats = final_formats(index, settings.video)
+        self._damaged = 0  # frames that are lost or damaged
 
     def look(self) -> tuple[av.VideoFrame, Shown]:
         """The first frame that comes out, and what FFmpeg says of it. Raises UsageError, InputError."""
         try:
-            first = next(self._run(), None)
+            first = self._head()
         except (FilterError, UsageError) as error:
             said = heard(self._first, av.logging.ERROR)
             raise UsageError(f"{_sentence(error)}{': ' if said else ''}{'; '.join(said)}") from error
@@ -137,7 +140,15 @@ class _Trial:
     def retimed(self, filtered: SourceIndex, shown: Shown) -> SourceIndex:
         """``filtered`` with the times of the frames that come out. Raises UsageError, InputError."""
         source = self._index
+        self._damaged = 0
         frames = list(self._times())
+        damage = []
+        if self._damaged:
+            damage = [
+                f"{self._damaged} of {source.frames} frames that go into the filters are lost or damaged"
+            ]
+        if damage and self._settings.source.on_error == "stop":
+            raise InputError(f"{source.path} is damaged: {damage[0]}; --on-error skip goes on all the same")
         time_base = _common_tick(Fraction(*source.time_base), frames[0][1])
         clock = Clock.of(source, time_base)
         pts = tuple(clock.origin + round(ticks * tick / clock.tick) for ticks, tick in frames)
@@ -150,6 +161,7 @@ class _Trial:
             time_base=time_base,
             pts=pts,
             keys=(),
+            damage=(*source.damage, *damage),
             frame_rate=measured_rate(rate, pts, clock.tick) or source.frame_rate,
             cut=None if source.cut is None else (round(source.cut[0] * ratio), _scaled(source.cut[1], ratio)),
         )
@@ -165,20 +177,28 @@ class _Trial:
 
     def _first(self) -> None:
         """As ``look`` does it, for who listens."""
-        try:
-            next(self._run(show=True), None)
-        except (FilterError, UsageError):
-            return
+        with suppress(FilterError, UsageError):
+            self._head(show=True)
 
-    def _run(self, *, show: bool = False) -> Iterator[av.VideoFrame]:
+    def _head(self, *, show: bool = False) -> av.VideoFrame | None:
+        """The first frame that comes out. A film isn't read from its start for that, if it needn't be."""
+        try:
+            return next(self._run(show=show, linear=False), None)
+        except ReadAgain:
+            return next(self._run(show=show), None)
+
+    def _run(self, *, show: bool = False, linear: bool = True) -> Iterator[av.VideoFrame]:
+        """What comes out of the graph for the whole film."""
         graph = FilterGraph(self._judged, self._index, self._formats, show=show)
         turn = Turner(self._index)
-        reader = open_reader(self._index, self._settings, linear=True)
+        reader = open_reader(self._index, self._settings, linear=linear)
         try:
             for number, frame in reader.read(0, self._index.frames):
+                self._damaged += frame.is_corrupt
                 yield from graph.push(turn(frame), number)
                 if graph.ended:
                     return
+            self._damaged += len(reader.lost)
             yield from graph.finish()
         except ReadError as error:
             raise InputError(str(error)) from error
@@ -206,7 +226,10 @@ def _sentence(error: Exception) -> str:
 def _file(path: Path) -> FilterFile:
     """Raises InputError."""
     try:
-        return FilterFile(str(path), hashlib.sha256(path.read_bytes()).hexdigest())
+        with path.open("rb") as file:
+            stat = os.fstat(file.fileno())
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return FilterFile(str(path), digest, stat.st_size, stat.st_mtime_ns)
     except FileNotFoundError:
         raise InputError(f"--filter: there is no file {printable(path)}") from None
     except OSError as error:

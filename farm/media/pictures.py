@@ -13,15 +13,17 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import TypeAlias
 
 import av
 
 from farm.media.graph import Clock, FilterError, FilterGraph, final_formats, judge_filters
-from farm.media.read import Numbered, frame_crc
+from farm.media.read import Numbered, ReadError, frame_crc
 from farm.media.sequence import Reader, open_reader
 from farm.media.turn import Turner, source_size
 from farm.media.window import WindowReader
+from farm.paths import printable, reason
 from farm.settings import JobSettings
 from farm.source import Filtered, SourceIndex
 
@@ -128,6 +130,7 @@ class FilteredPictures:
         if not retimes:
             begin = bisect_left(source.pts, self._index.pts[part.start])
             end = bisect_left(source.pts, self._index.pts[part.stop - 1]) + 1
+        self._check_files()
         graph = FilterGraph(self._judged, source, self._formats)
         self._present.clear()
         for number, frame in self._window.read(begin, end, again=again):
@@ -138,6 +141,15 @@ class FilteredPictures:
         yield from graph.finish()
         following = self._window.next_frame
         self.seen.next_crc = None if following is None else frame_crc(following)
+
+    def _check_files(self) -> None:
+        for file in self._filtered.files:
+            try:
+                stat = Path(file.path).stat()
+            except OSError as error:
+                raise ReadError(f"{printable(Path(file.path))} can't be read: {reason(error)}") from error
+            if (stat.st_size, stat.st_mtime_ns) != (file.size, file.mtime_ns):
+                raise ReadError(f"{printable(Path(file.path))} was changed since the job was planned")
 
     def _account(self, part: range, came: set[int]) -> None:
         missing = [number for number in part if number not in came]

@@ -180,6 +180,8 @@ def measure_speed(
 
 
 def _part_frames(index: SourceIndex, settings: JobSettings) -> int:
+    if index.filtered is not None and index.filtered.whole:
+        return index.frames
     grid = settings.grid
     rate = float(Fraction(*index.frame_rate)) if index.frame_rate else 25.0
     return max(1, grid.frames or round((grid.seconds or 4.0) * rate))

@@ -203,8 +203,13 @@ def index_sequence(pattern: Pattern, settings: JobSettings) -> SourceIndex:
 
 
 def player_warnings(index: SourceIndex, video: VideoSettings) -> list[str]:
-    """What is to be said where images become a kind of H.264 or HEVC that few players know."""
-    if not index.images or video.pix_fmt is not None or video.encoder not in ("libx264", "libx265"):
+    """What is to be said where images, or filters, make a kind of H.264 or HEVC that few players know."""
+    filtered = index.filtered is not None and "444" not in index.filtered.source.pix_fmt
+    if (
+        not (index.images or filtered)
+        or video.pix_fmt is not None
+        or video.encoder not in ("libx264", "libx265")
+    ):
         return []
     chosen = choose_picture(index, video).pix_fmt
     if "444" not in chosen:
