@@ -32,7 +32,7 @@ from farm.scenario.faults import check_faults
 from farm.scratch import scratch_folder, sweep
 from farm.sequence import changes
 from farm.settings import IMAGES, GridSettings, JobSettings, settings_hash
-from farm.source import SourceIndex, load_index, part_cuts, save_index
+from farm.source import SourceIndex, changed_files, load_index, part_cuts, save_index
 from farm.store import Store
 
 #: Assumed where a source has no frame rate at all, for the default length of parts only.
@@ -116,7 +116,9 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
     grid = PartGrid(cut_grid(probed.index, request.settings.grid))
     machine, video = read_machine(), request.settings.video
     if not request.fleet:
-        workers = min(automatic_workers(probed.index, video, machine), grid.parts)
+        workers = automatic_workers(probed.index, video, machine)
+        if probed.index.filtered is not None and probed.index.filtered.whole:
+            workers = 1
         request = replace(request, fleet=uniform_fleet(workers))
     check_faults(request.faults, [profile.name for profile in request.fleet], live=True)
     fleet, memory_note = fit_fleet(request.fleet, probed.index, video, machine)
@@ -133,17 +135,11 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
         request=request,
         probed=probed,
         grid=grid,
-        settings_hash=settings_hash(request.settings, probed.build, _contents(probed.index)),
+        settings_hash=settings_hash(request.settings, probed.build, probed.index.contents),
         folder_path=folder_path,
         resumes=resumes,
         memory_note=memory_note,
     )
-
-
-def _contents(index: SourceIndex) -> str:
-    """What the input holds, and the files that filters read."""
-    files = index.filtered.files if index.filtered is not None else ()
-    return "+".join((index.fingerprint, *(file.sha256 for file in files)))
 
 
 def _with_existing(request: JobRequest, note: Path) -> JobRequest:
@@ -330,14 +326,18 @@ def _differences(before: JobSettings, now: JobSettings) -> list[str]:
     ]
 
 
+def _how(plan: Plan) -> str:
+    """In which way a sequence is another one, as far as the index of the earlier run tells."""
+    before = _index_before(plan)
+    words = changes(before.images, plan.index.images) if before is not None else ""
+    return f" ({words})" if before is not None and before.images and words else ""
+
+
 def _other_files(plan: Plan) -> str:
     """Which file of a filter is another one, as far as the index of the earlier run tells; empty: none."""
-    filtered, before = plan.index.filtered, _index_before(plan)
-    if filtered is None or before is None or before.filtered is None:
-        return ""
-    old = {file.sha256 for file in before.filtered.files}
-    changed = [printable(Path(file.path)) for file in filtered.files if file.sha256 not in old]
-    return f"{', '.join(changed)}, which a filter reads, has changed" if changed else ""
+    before = _index_before(plan)
+    changed = changed_files(before, plan.index) if before is not None else []
+    return f"{printable(Path(changed[0]))}, which a filter reads, has changed" if changed else ""
 
 
 def _index_before(plan: Plan) -> SourceIndex | None:
@@ -345,15 +345,6 @@ def _index_before(plan: Plan) -> SourceIndex | None:
         return load_index(plan.folder_path / INDEX_NAME)
     except (OSError, msgspec.MsgspecError):
         return None
-
-
-def _how(plan: Plan) -> str:
-    """In which way a sequence is another one, as far as the index of the earlier run tells."""
-    before = _index_before(plan)
-    if before is None:
-        return ""
-    words = changes(before.images, plan.index.images)
-    return f" ({words})" if before.images and words else ""
 
 
 def _shown(value: object) -> str:

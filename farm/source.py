@@ -128,11 +128,25 @@ class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.pts)
 
     @property
+    def contents(self) -> str:
+        """What tells it from other input: what is in the file, and in those that filters read."""
+        files = self.filtered.files if self.filtered is not None else ()
+        return "+".join((self.fingerprint, *(file.sha256 for file in files)))
+
+    @property
     def own_times(self) -> bool:
         """Whether the times of its frames are those of the stream in the file."""
         if self.filtered is not None:
             return not self.filtered.retimes and self.filtered.source.own_times
         return self.constant is None
+
+
+def changed_files(before: SourceIndex, now: SourceIndex) -> list[str]:
+    """The files that filters read which hold something else than they did."""
+    if before.filtered is None or now.filtered is None:
+        return []
+    known = {file.sha256 for file in before.filtered.files}
+    return [file.path for file in now.filtered.files if file.sha256 not in known]
 
 
 def save_index(index: SourceIndex, path: Path) -> None:

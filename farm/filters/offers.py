@@ -105,7 +105,11 @@ def _deinterlacer(name: str, default: str, before: int, after: int) -> Offer:
 
 
 def _dither(options: Options) -> str:
-    return "" if options.get("dither", "1") in ("0", "false") else "its dither goes on; dither=0 doesn't"
+    return (
+        ""
+        if options.get("dither", "1") in ("0", "false")
+        else "its dither goes on from frame to frame, which dither=0 ends"
+    )
 
 
 def _noise_moves(options: Options) -> str:
@@ -145,7 +149,9 @@ def _offers() -> Iterator[Offer]:
     frames = number("frames", 3)
     yield Offer("tmix", before=lambda o: frames(o) - 1)
     yield Offer("curves", files=("psfile",), forbidden={"plot": "it would write a file"})
-    yield Offer("fade", rules=(unless_absent("start_frame nb_frames", "counts frames; st= and d= don't"),))
+    yield Offer(
+        "fade", rules=(unless_absent("start_frame nb_frames", "counts frames, which st= and d= don't"),)
+    )
     yield Offer("guided", rules=(only("guidance", "off 0", "off", "it takes a second input"),))
     yield Offer("lut1d", files=("file",))
     yield Offer("lut3d", files=("file",))
@@ -161,7 +167,7 @@ def _offers() -> Iterator[Offer]:
     yield Offer("elbg", whole=_BEFORE, required=_SEED)
     yield Offer("random", whole="it draws from the frames before", retimes=True, required=_SEED)
     yield Offer("deshake", whole=_BEFORE, forbidden={"filename": "it would write a file"})
-    yield Offer("fps", whole="other frames come out than go in; --fps does that by parts", retimes=True)
+    yield Offer("fps", whole="other frames come out than go in, which --fps does by parts", retimes=True)
     yield Offer("split", outputs=number("outputs", 2))
     once = "an image is shown for as long as the film lasts"
     yield Offer(

@@ -144,9 +144,7 @@ class _Trial:
         frames = list(self._times())
         damage = []
         if self._damaged:
-            damage = [
-                f"{self._damaged} of {source.frames} frames that go into the filters are lost or damaged"
-            ]
+            damage = [f"{self._damaged} of {source.frames} frames before the filters are lost or damaged"]
         if damage and self._settings.source.on_error == "stop":
             raise InputError(f"{source.path} is damaged: {damage[0]}; --on-error skip goes on all the same")
         time_base = _common_tick(Fraction(*source.time_base), frames[0][1])

@@ -27,6 +27,7 @@ from farm.media.encode import conform, heard, offered_formats, whole_picture
 from farm.settings import FilterSettings, VideoSettings
 from farm.source import Rational, SourceIndex
 
+_RGB = _RESERVED = 0
 _SHOWN_ASPECT = re.compile(r"\bsar:(\d+)/(\d+)")
 _SHOWN_RATE = re.compile(r"\bframe_rate: (\d+)/(\d+)")
 
@@ -87,6 +88,7 @@ class FilterGraph:
         pts = self._index.pts
         if (frame.width, frame.height, frame.format.name) != self._picture[:3]:
             frame = conform(frame, self._picture)
+        self._mend_tags(frame)
         frame.pts, frame.time_base = pts[number] - pts[0], self._time_base
         last = max(1, number)
         until = number + 1 if number + 1 < len(pts) else None
@@ -96,6 +98,15 @@ class FilterGraph:
     def finish(self) -> list[av.VideoFrame]:
         """What is left when the film ends. Raises FilterError."""
         return self._fed(None)
+
+    def _mend_tags(self, frame: av.VideoFrame) -> None:
+        """Some streams call their colours by numbers that are reserved, which scale wouldn't have."""
+        if frame.colorspace == _RGB and not frame.format.is_rgb:
+            frame.colorspace = self._picture.colorspace
+        if frame.color_primaries == _RESERVED:
+            frame.color_primaries = self._index.color_primaries
+        if frame.color_trc == _RESERVED:
+            frame.color_trc = self._index.color_trc
 
     def _fed(self, frame: av.VideoFrame | None) -> list[av.VideoFrame]:
         came: list[av.VideoFrame] = []
@@ -150,7 +161,7 @@ def listen(run: Callable[[], object]) -> Shown:
 def _last(pattern: re.Pattern[str], text: str) -> Rational | None:
     found = pattern.findall(text)
     above, below = map(int, found[-1]) if found else (0, 0)
-    return (above, below) if above and below else None
+    return Fraction(above, below).as_integer_ratio() if above and below else None
 
 
 def _buffer(index: SourceIndex) -> str:

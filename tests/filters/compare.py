@@ -101,7 +101,7 @@ def _through_ffmpeg(
             f":frame_rate={rate[0]}/{rate[1]}:colorspace={source.colorspace}:range={source.color_range}",
         ),
         graph.add(name, arguments or None),
-        graph.add("format", f"pix_fmts={'|'.join(formats)}"),
+        *([graph.add("format", f"pix_fmts={'|'.join(formats)}")] if formats else []),
         graph.add("buffersink"),
     ]
     graph.link_nodes(*nodes).configure()

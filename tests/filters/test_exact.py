@@ -14,7 +14,11 @@ from farm.filters.offers import OFFERS
 from farm.media.filtered import filter_index
 from farm.media.index import index_source
 from farm.media.pictures import open_pictures
+from farm.media.read import ReadError
+from farm.media.sequence import Reader, open_reader
+from farm.settings import JobSettings, Moment, SourceSettings, TrimSettings
 from farm.source import SourceIndex
+from farm.trim import trim_index
 from tests.filters.compare import by_parts, differences, in_one_pass, settings
 from tests.filters.examples import examples, graphs, make_files
 from tests.media.clips import make_clip
@@ -170,21 +174,14 @@ def test_size_shape_format_and_colours_are_those_that_come_out(film: SourceIndex
     assert index.pts == film.pts
 
 
-def test_a_picture_in_the_middle_that_is_lost_moves_the_warm_up_out(film: SourceIndex, files: Path) -> None:
-    """A film whose pictures 20 to 22 can't be decoded: tmix takes those further away."""
-    holes = make_clip(files / "holes.mkv", frames=60, codec="mjpeg", b_frames=0, pix_fmt="yuvj420p")
-    data = bytearray(holes.read_bytes())
-    index = index_source(holes)
-    for packet in index.packets[20:23]:
-        at = data.find(b"\xff\xd8", packet.pos or 0)
-        data[at : at + packet.size] = bytes(packet.size)
-    holes.write_bytes(data)
-    index = index_source(holes)
+def test_pictures_in_the_middle_that_are_lost_move_the_warm_up_out(files: Path) -> None:
+    """tmix takes those further away."""
+    index = _with_holes(files / "holes.mkv")
     job = settings("tmix=frames=4,yadif", files)
     filtered = filter_index(index, job)
     expected = in_one_pass(index, job)
     assert len(expected) == 57
-    for size in (6, 12, 23):
+    for size in (5, 10, 23):
         assert by_parts(filtered, job, size) == expected
         assert by_parts(filtered, job, size, backwards=True) == expected
 
@@ -200,3 +197,56 @@ def test_times_count_from_the_first_frame_of_the_job(files: Path) -> None:
     assert light[0] < 20  # black, 9 s into the file
     assert light[0] < light[10] < light[19]
     assert by_parts(index, job, 7)[0].time == 9
+
+
+def test_a_file_that_is_changed_while_parts_are_made_ends_the_part(film: SourceIndex, tmp_path: Path) -> None:
+    make_files(tmp_path)
+    job = settings("lut3d=warm.cube", tmp_path)
+    index = filter_index(film, job)
+    pictures = open_pictures(index, job)
+    assert len(list(pictures.read(0, 4))) == 4
+    with (tmp_path / "warm.cube").open("a") as file:
+        file.write("# later\n")
+    with pytest.raises(ReadError, match=r"warm\.cube was changed since the job was planned"):
+        list(pictures.read(4, 8))
+    pictures.close()
+
+
+def test_a_film_that_is_cut_late_is_not_read_from_its_start(
+    film: SourceIndex, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = trim_index(film, TrimSettings(start=Moment(frame=film.frames - 4)))
+    decoded = 0
+
+    def counting(index: SourceIndex, job: JobSettings, *, linear: bool) -> Reader:
+        def count() -> None:
+            nonlocal decoded
+            decoded += 1
+
+        return open_reader(index, job, linear=linear, decoded=count)
+
+    monkeypatch.setattr("farm.media.filtered.open_reader", counting)
+    assert filter_index(late, settings("hflip", files)).frames == 4
+    assert 0 < decoded < film.frames
+
+
+def test_damage_before_filters_that_change_frames_is_said(files: Path) -> None:
+    holed = _with_holes(files / "holed.mkv")
+    job = settings("framestep=2", files, one_pass=True)
+    index = filter_index(holed, job)
+    assert index.frames == 29
+    assert any("3 of 60 frames before the filters" in words for words in index.damage)
+    stop = msgspec.structs.replace(job, source=SourceSettings(on_error="stop"))
+    with pytest.raises(InputError, match="--on-error skip goes on"):
+        filter_index(holed, stop)
+
+
+def _with_holes(path: Path) -> SourceIndex:
+    """A film whose pictures 20 to 22 can't be decoded."""
+    make_clip(path, frames=60, codec="mjpeg", b_frames=0, pix_fmt="yuvj420p")
+    data = bytearray(path.read_bytes())
+    for packet in index_source(path).packets[20:23]:
+        at = data.find(b"\xff\xd8", packet.pos or 0)
+        data[at : at + packet.size] = bytes(packet.size)
+    path.write_bytes(data)
+    return index_source(path)
