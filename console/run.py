@@ -165,7 +165,7 @@ def _filter_lines(plan: Plan) -> list[str]:
     if filtered.whole:
         needed = "over the whole film, as one part"
     return [
-        f"filters   {plan.request.settings.filters.graph}",
+        f"filters   {' '.join(map(str.strip, plan.request.settings.filters.graph.splitlines()))}",
         f"          {needed}; from {source.width}x{source.height} {source.pix_fmt} to "
         f"{index.width}x{index.height} {index.pix_fmt}, {text.count(source.frames)} frames in, "
         f"{text.count(index.frames)} out",

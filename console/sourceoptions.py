@@ -15,6 +15,7 @@ import msgspec
 import typer
 
 from farm.errors import UsageError
+from farm.paths import printable
 from farm.rates import parse_rate
 from farm.settings import (
     CONTAINERS,
@@ -240,8 +241,27 @@ def filtering(settings: JobSettings, filters: str | None, one_pass: bool) -> Job
         return settings
     if not filters.strip():
         raise UsageError("--filter is empty: give filters such as scale=640:-2,hflip")
-    chosen = FilterSettings(graph=filters.strip(), one_pass=one_pass, folder=str(Path.cwd()))
+    if not _is_utf8(filters):
+        raise UsageError(f"--filter {printable(filters)} is not valid UTF-8")
+    chosen = FilterSettings(graph=filters.strip(), one_pass=one_pass, folder=_here())
     return msgspec.structs.replace(settings, filters=chosen)
+
+
+def _here() -> str:
+    """The present folder; empty if it is gone, or its name can't be kept in a journal."""
+    try:
+        here = str(Path.cwd())
+    except OSError:
+        return ""
+    return here if _is_utf8(here) else ""
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def grid_settings(part: str | None) -> GridSettings:

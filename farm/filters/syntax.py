@@ -13,14 +13,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from farm.errors import UsageError
+from farm.paths import printable
 
 _SPACE = " \n\t\r"
 _NAME_ENDS = "=,;["
 _ARGUMENT_ENDS = "[],;"
 _OPTION_NAME = re.compile(r"\s*([A-Za-z0-9_./-]+)\s*=")
 _SPECIAL = re.compile(r"[\\':\s]")
-#: The label of a graph's input and of its output, where FFmpeg needs none.
-INPUT, OUTPUT = "in", "out"
+_SHOWN = 60  # characters of a filter in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,8 @@ class Step:
 
     @property
     def place(self) -> str:
-        return f"{self.text} (character {self.at})"
+        text = self.text if len(self.text) <= _SHOWN else f"{self.text[:_SHOWN]}…"
+        return f"{printable(text)} (character {self.at})"
 
 
 class GraphError(UsageError):

@@ -44,6 +44,7 @@ from farm.source import Filtered, FilterFile, Rational, SourceIndex
 
 _TICKS_MAX = (1 << 31) - 1
 _UNSPECIFIED = 2
+_SAID_MAX = 100  # characters of what FFmpeg says
 
 
 def filter_index(index: SourceIndex, settings: JobSettings) -> SourceIndex:
@@ -132,7 +133,8 @@ class _Trial:
             first = self._head()
         except (FilterError, UsageError) as error:
             said = heard(self._first, av.logging.ERROR)
-            raise UsageError(f"{_sentence(error)}{': ' if said else ''}{'; '.join(said)}") from error
+            words = "; ".join(_cut(printable(line)) for line in said)
+            raise UsageError(": ".join(filter(None, (_sentence(error), words)))) from error
         if first is None:
             raise UsageError("--filter: not one frame comes out of these filters")
         return first, listen(self._first)
@@ -214,6 +216,10 @@ def _common_tick(source: Fraction, out: Fraction) -> Rational:
 
 def _scaled(ticks: int | None, ratio: Fraction) -> int | None:
     return None if ticks is None else round(ticks * ratio)
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _SAID_MAX else f"{line[:_SAID_MAX]}…"
 
 
 def _sentence(error: Exception) -> str:
