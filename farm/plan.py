@@ -171,8 +171,9 @@ def _probe(request: JobRequest, log: Path) -> Probed:
                 raise
             probed = ask()  # the process that starts children was lost, which says nothing of the input
     except ChildCrashed as crash:
+        doing = "reading it, or its --filter," if request.settings.filters.graph else "reading it"
         raise InputError(
-            f"{printable(request.source)} can't be used: reading it crashed the media library "
+            f"{printable(request.source)} can't be used: {doing} crashed the media library "
             f"({crash.signal_name or crash.exit_code})"
         ) from crash
     assert isinstance(probed, Probed)

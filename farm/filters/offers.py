@@ -25,7 +25,7 @@ _ALONE = """
     inflate kirsch lenscorrection limiter lumakey lut lutrgb lutyuv maskfun median monochrome negate nlmeans
     noformat null pixelize prewitt pseudocolor removegrain rgbashift roberts rotate scharr selectivecolor
     setdar setfield setparams setrange setsar shear shuffleplanes sobel swaprect swapuv tonemap transpose
-    unsharp v360 vectorscope vflip vibrance waveform xbr yaepblur
+    unsharp v360 vflip vibrance xbr yaepblur
 """
 
 #: Of several inputs, which an image that stays can be (movie=), or the film itself (split).
@@ -47,9 +47,10 @@ _JOINED = {
 _STACKS = ("hstack", "vstack", "xstack", "xmedian", "mix")
 
 #: What happens where an input ends: with anything but the default, frames of parts would be others.
+_ENDING = "the film is to end with one of its inputs"
 _STAYING: tuple[Rule, ...] = (
     only("eof_action", "repeat 0", "repeat", "its second input is to end before the film"),
-    only("shortest", "0 false", "0", "the film is to end with its second input"),
+    only("shortest", "0 false", "0", _ENDING),
     only("repeatlast", "1 true", "1", "its second input is not to stay"),
     only("ts_sync_mode", "default 0", "default", "frames are paired by what comes next"),
 )
@@ -104,6 +105,10 @@ def _deinterlacer(name: str, default: str, before: int, after: int) -> Offer:
     return Offer(name, before=before, after=after, rules=(why,), retimes=retimes)
 
 
+def _fade_counts(options: Options) -> str:
+    return "" if "duration" in options else "without d= it counts frames"
+
+
 def _dither(options: Options) -> str:
     return (
         ""
@@ -114,7 +119,7 @@ def _dither(options: Options) -> str:
 
 def _noise_moves(options: Options) -> str:
     for name, value in options.items():
-        if name.endswith("_flags") and {"t", "a"} & set(value.replace("+", " ").split()):
+        if name.endswith("_flags") and not set(value.split("+")) <= {"", "u", "p"}:
             return "its noise goes on from frame to frame"
     return ""
 
@@ -126,10 +131,11 @@ def _clock(options: Options) -> str:
 def _offers() -> Iterator[Offer]:
     for name in _ALONE.split():
         yield Offer(name)
-    for name, inputs in _JOINED.items():
-        yield Offer(name, inputs=inputs, rules=_STAYING)
+    for name, several in _JOINED.items():
+        yield Offer(name, inputs=several, rules=_STAYING)
     for name in _STACKS:
-        yield Offer(name, inputs=number("inputs", 3 if name == "xmedian" else 2), rules=_STAYING)
+        inputs = number("inputs", 3 if name == "xmedian" else 2)
+        yield Offer(name, inputs=inputs, rules=(*_STAYING, only("duration", "longest 0", "longest", _ENDING)))
     for name, why in _WHOLE.items():
         yield Offer(name, whole=why)
     for name, why in _RETIMING.items():
@@ -149,9 +155,11 @@ def _offers() -> Iterator[Offer]:
     frames = number("frames", 3)
     yield Offer("tmix", before=lambda o: frames(o) - 1)
     yield Offer("curves", files=("psfile",), forbidden={"plot": "it would write a file"})
-    yield Offer(
-        "fade", rules=(unless_absent("start_frame nb_frames", "counts frames, which st= and d= don't"),)
-    )
+    counting = unless_absent("start_frame nb_frames", "counts frames, which st= and d= don't")
+    yield Offer("fade", rules=(counting, _fade_counts))
+    peaks = only("envelope", "none 0 instant 1", "none", "it keeps the peaks of the frames before")
+    yield Offer("vectorscope", rules=(peaks,))
+    yield Offer("waveform", rules=(peaks,))
     yield Offer("guided", rules=(only("guidance", "off 0", "off", "it takes a second input"),))
     yield Offer("lut1d", files=("file",))
     yield Offer("lut3d", files=("file",))

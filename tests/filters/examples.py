@@ -19,7 +19,7 @@ _BARE = """
     hflip histogram hqx hsvhold hsvkey inflate kirsch lagfun lenscorrection limiter lumakey lut lutrgb lutyuv
     maskfun median monochrome negate nlmeans noise null oscilloscope photosensitivity pixelize prewitt
     pseudocolor roberts scharr sobel swapuv thistogram tmidequalizer tonemap transpose unsharp vectorscope
-    vflip vibrance vignette waveform xbr yadif yaepblur backgroundkey atadenoise fftdnoiz tmix normalize
+    fade vflip vibrance vignette waveform xbr yadif yaepblur backgroundkey atadenoise fftdnoiz tmix normalize
     amplify decimate dejudder detelecine doubleweave framerate minterpolate separatefields tblend telecine
     tmedian weave guided bwdif w3fdif estdif tiltandshift deshake shear
 """
@@ -109,6 +109,7 @@ _WITH_OPTIONS = """
     unpremultiply : format=yuva420p,unpremultiply=inplace=1
     untile : untile=2x1
     v360 : v360=e:flat:w=64:h=48
+    vectorscope : vectorscope=envelope=peak+instant
     vibrance : vibrance=0.5
     vignette : vignette=dither=0 ; vignette=angle='PI/4+t/50':eval=frame:dither=0
     w3fdif : w3fdif=mode=frame ; w3fdif=filter=simple:mode=frame
@@ -121,6 +122,7 @@ _WITH_OPTIONS = """
     haldclut : movie=hald.png[h];[in][h]haldclut
     hstack : split[a][b];[b]hflip[c];[a][c]hstack
     vstack : split[a][b];[b]vflip[c];[a][c]vstack
+    waveform : waveform=envelope=instant ; waveform=envelope=peak
     xstack : split[a][b];[a][b]xstack=inputs=2:layout=0_0|w0_0
     xmedian : split=3[a][b][c];[b]hflip[d];[c]vflip[e];[a][d][e]xmedian
     mix : split[a][b];[b]hflip[c];[a][c]mix=inputs=2:weights='1 3'

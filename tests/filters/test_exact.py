@@ -145,6 +145,8 @@ def _try_all(film: SourceIndex, files: Path, monkeypatch: pytest.MonkeyPatch, si
         ("tmix=frames=many", "whole number"),
         ("movie=loop=0:filename=logo.png[a];[in][a]overlay", "loop= is not offered"),
         ("movie=logo.png[a];[in][a]overlay=shortest=1", "--one-pass"),
+        ("fade=t=in:st=1", "without d= it counts frames"),
+        ("waveform=envelope=peak", "keeps the peaks"),
         ("tmix=enable='gt(t,1)'", "enable="),
         ("geq=lum='st(0,ld(0)+1)'", "keeps something from frame to frame"),
         ("noise=alls=9:allf=t", "goes on from frame to frame"),
