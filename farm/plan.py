@@ -349,7 +349,7 @@ def _index_before(plan: Plan) -> SourceIndex | None:
 
 
 def _shown(value: object) -> str:
-    return "not set" if value is None else str(value)
+    return "not set" if value in (None, "") else str(value)
 
 
 def request_of(run: Path) -> JobRequest:

@@ -49,6 +49,9 @@ shows what would be done.
   something from frame to frame (`random()`, `st()`, `ld()`), or give other frames than go in. They are
   refused, unless `--one-pass` asks for the film as one part on one worker. Where other frames come out, the
   film goes through the filters once before the work, so that their count and times are known, and verified.
+  Sound stays where it is.
+- Without `--rotate apply` filters see pictures as they are stored, and the mark of how they are to be turned
+  stays with them.
 - **Files** (`movie=`, `lut3d=`, `lut1d=`, `haldclut`'s image, `curves=psfile=`, `removelogo=`) start from
   the folder the command was given in. They must be there before the work, and belong to the run: one that
   was changed keeps it from going on. `movie=` takes an image, which stays for as long as the film lasts.

@@ -199,8 +199,14 @@ _SOURCES = """
     pal75bars rgbtestsrc sierpinski smptebars smptehdbars testsrc testsrc2 yuvtestsrc
 """
 
+_SOUND = """
+    acompressor adelay aecho afade aformat alimiter amerge amix anull apad aresample asetpts asetrate atempo
+    atrim bass channelmap dynaudnorm equalizer highpass loudnorm lowpass pan silenceremove treble volume
+"""
+
 #: Why some of what FFmpeg has is not offered.
 REFUSED = {
+    **dict.fromkeys(_SOUND.split(), "it is for sound, and these filters are for pictures"),
     **dict.fromkeys(_MEASURING.split(), "it measures, and changes no picture"),
     **dict.fromkeys(_OF_A_MACHINE.split(), "it hangs on the machine it runs on"),
     **dict.fromkeys(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import av
+import pytest
 
 from farm.media.index import index_source
 from farm.media.read import frame_crc
@@ -42,6 +43,7 @@ def test_a_filtered_film_has_the_frames_of_one_pass(tmp_path: Path) -> None:
     assert less.of("notice", level="warning", text=lambda text: "60 frames go into the filters, 15" in text)
 
 
+@pytest.mark.slow
 def test_a_file_of_a_filter_belongs_to_the_run(tmp_path: Path) -> None:
     make_files(tmp_path)
     film = make_clip(tmp_path / "film.mp4", frames=60)

@@ -68,6 +68,22 @@ def test_parts_out_of_order_and_read_from_the_start_are_the_same(film: SourceInd
     assert by_parts(index, job, 7, linear=True) == expected
 
 
+def test_a_warm_up_between_parts_in_order_is_not_decoded_twice(film: SourceIndex, files: Path) -> None:
+    job = settings("tmix=frames=5,deflicker", files)
+    index = filter_index(film, job)
+    decoded = 0
+
+    def count() -> None:
+        nonlocal decoded
+        decoded += 1
+
+    pictures = open_pictures(index, job, decoded=count)
+    for start in range(0, film.frames, 12):
+        assert len(list(pictures.read(start, min(start + 12, film.frames)))) == 12
+    pictures.close()
+    assert decoded == film.frames
+
+
 @pytest.mark.parametrize("graph", ["tmix=frames=4", "yadif", "atadenoise=s=5", "fftdnoiz=next=1", "dedot"])
 def test_every_frame_of_a_warm_up_is_needed(graph: str, film: SourceIndex, files: Path) -> None:
     job = settings(graph, files)
