@@ -130,11 +130,12 @@ class FilteredPictures:
         if not retimes:
             begin = bisect_left(source.pts, self._index.pts[part.start])
             end = bisect_left(source.pts, self._index.pts[part.stop - 1]) + 1
+        taken = {self._index.pts[number] for number in part}
         self._check_files()
         graph = FilterGraph(self._judged, source, self._formats)
         self._present.clear()
         for number, frame in self._window.read(begin, end, again=again):
-            if begin <= number < end and not retimes:
+            if not retimes and source.pts[number] in taken:  # not around it, nor left out of it
                 self._present.add(source.pts[number])
                 self._notes.take(self.seen, frame, source.pts[number], first=number == begin)
             yield from graph.push(self._turn(frame), number)
