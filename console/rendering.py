@@ -57,6 +57,8 @@ def render(
     start_number: src.StartNumber = None,
     skip_existing: src.SkipExisting = False,
     extension: src.Extension = None,
+    filters: src.Filters = None,
+    one_pass: src.OnePass = False,
     settings_file: opt.SettingsFile = None,
     workers: opt.Workers = None,
     fleet: opt.Fleet = None,
@@ -126,6 +128,7 @@ def render(
     )
     trim = parse_trim(start, stop, frames, every)
     settings = src.taking(settings, on_gap, conform, trim, start_number)
+    settings = src.filtering(settings, filters, one_pass)
     options = opt.relay_options(
         schedule,
         tail,

@@ -131,13 +131,15 @@ def _tell_set_aside(path: Path) -> None:
 def print_plan(plan: Plan) -> None:
     """What ``--dry-run`` shows, on standard output."""
     index, request = plan.index, plan.request
-    rate = f"{index.frame_rate[0] / index.frame_rate[1]:.3f} fps" if index.frame_rate else "no frame rate"
+    source = index if index.filtered is None else index.filtered.source
+    rate = f"{source.frame_rate[0] / source.frame_rate[1]:.3f} fps" if source.frame_rate else "no frame rate"
     sizes = [plan.grid.size(part) for part in range(plan.grid.parts)]
     video = request.settings.video
     lines = [
         f"input     {printable(request.source)}",
-        f"video     {index.codec} {index.width}x{index.height} {index.pix_fmt}, {rate}, "
-        f"{text.count(index.frames)} frames",
+        f"video     {source.codec} {source.width}x{source.height} {source.pix_fmt}, {rate}, "
+        f"{text.count(source.frames)} frames",
+        *_filter_lines(plan),
         f"reading   {'from the start: ' + index.linear_reason if index.linear else 'by seeking'}",
         f"parts     {text.count(plan.grid.parts)}, of {min(sizes)} to {max(sizes)} frames",
         f"encoder   {video.encoder}"
@@ -151,6 +153,24 @@ def print_plan(plan: Plan) -> None:
         *(f"warning   {line}" for line in (*plan.probed.warnings, plan.memory_note) if line),
     ]
     give_line("\n".join(lines))
+
+
+def _filter_lines(plan: Plan) -> list[str]:
+    filtered = plan.index.filtered
+    if filtered is None:
+        return []
+    source, index, needed = filtered.source, plan.index, "each frame by itself"
+    if filtered.before or filtered.after:
+        needed = f"with {filtered.before} frames before a part and {filtered.after} behind it"
+    if filtered.whole:
+        needed = "over the whole film, as one part"
+    return [
+        f"filters   {' '.join(map(str.strip, plan.request.settings.filters.graph.splitlines()))}",
+        f"          {needed}; from {source.width}x{source.height} {source.pix_fmt} to "
+        f"{index.width}x{index.height} {index.pix_fmt}, {text.count(source.frames)} frames in, "
+        f"{text.count(index.frames)} out",
+        *(f"          reads {printable(Path(file.path))}" for file in filtered.files),
+    ]
 
 
 def _speed(profile: WorkerProfile) -> str:

@@ -15,11 +15,13 @@ import msgspec
 import typer
 
 from farm.errors import UsageError
+from farm.paths import printable
 from farm.rates import parse_rate
 from farm.settings import (
     CONTAINERS,
     IMAGE_ENCODERS,
     IMAGES,
+    FilterSettings,
     GridSettings,
     ImageOutput,
     JobSettings,
@@ -112,6 +114,18 @@ SkipExisting = Annotated[
 Extension = Annotated[
     str | None,
     typer.Option("--extension", metavar="EXT", help="Of the outputs in a folder; default: the input's."),
+]
+Filters = Annotated[
+    str | None,
+    typer.Option(
+        "--filter",
+        metavar="FILTERS",
+        help="FFmpeg's filters, in its syntax: scale=640:-2,fade=t=in:d=1. docs/filters.md lists them.",
+    ),
+]
+OnePass = Annotated[
+    bool,
+    typer.Option("--one-pass", help="Filters that need the whole film: one part, rendered by one worker."),
 ]
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)s\Z", re.ASCII)
@@ -217,6 +231,37 @@ def taking(
     )
     numbering = ImageOutput(start_number=start_number)
     return msgspec.structs.replace(settings, sequence=sequence, trim=trim, images=numbering)
+
+
+def filtering(settings: JobSettings, filters: str | None, one_pass: bool) -> JobSettings:
+    """Settings with the filters. Raises UsageError."""
+    if filters is None:
+        if one_pass:
+            raise UsageError("--one-pass is for --filter: without filters parts are exact anyway")
+        return settings
+    if not filters.strip():
+        raise UsageError("--filter is empty: give filters such as scale=640:-2,hflip")
+    if not _is_utf8(filters):
+        raise UsageError(f"--filter {printable(filters)} is not valid UTF-8")
+    chosen = FilterSettings(graph=filters.strip(), one_pass=one_pass, folder=_here())
+    return msgspec.structs.replace(settings, filters=chosen)
+
+
+def _here() -> str:
+    """The present folder; empty if it is gone, or its name can't be kept in a journal."""
+    try:
+        here = str(Path.cwd())
+    except OSError:
+        return ""
+    return here if _is_utf8(here) else ""
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def grid_settings(part: str | None) -> GridSettings:

@@ -20,8 +20,9 @@ _FFMPEG = {
     "-c:a": "--audio copy|aac|opus|flac",
     "-acodec": "--audio copy|aac|opus|flac",
     "-an": "--audio none",
-    "-vf": "not there yet: filters come with a later version",
-    "-filter:v": "not there yet: filters come with a later version",
+    "-vf": "--filter FILTERS, in the same syntax",
+    "-filter:v": "--filter FILTERS, in the same syntax",
+    "-filter_complex": "--filter FILTERS, with one input and one output, the film",
     "-b:v": "--option b=RATE (quality by --crf suits chunked rendering better)",
 }
 

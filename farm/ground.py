@@ -26,6 +26,7 @@ class Ground:
         self._images = index.images
         self._next_image = 0  # of a sequence, of which each check looks at some
         self._fingerprint = index.fingerprint
+        self._filter_files = index.filtered.files if index.filtered is not None else ()
         self._folder = folder
         self._seen: tuple[int, int, int] | None = None  # of the input, when it was last known to be right
 
@@ -34,6 +35,8 @@ class Ground:
         gone."""
         self._check_folder()
         self._check_source()
+        for file in self._filter_files:
+            self._check_filter_file(Path(file.path), (file.size, file.mtime_ns))
 
     def _check_folder(self) -> None:
         folder = self._folder
@@ -69,6 +72,17 @@ class Ground:
             raise InputError(f"{name} was removed while it was rendered; put it back and resume") from error
         except OSError as error:
             raise InputError(f"{name} can't be read any more: {reason(error)}") from error
+
+    def _check_filter_file(self, path: Path, planned: tuple[int, int]) -> None:
+        try:
+            stat = path.stat()
+        except OSError as error:
+            raise InputError(f"{printable(path)}, which a filter reads, is gone: {reason(error)}") from error
+        if (stat.st_size, stat.st_mtime_ns) != planned:
+            raise InputError(
+                f"{printable(path)}, which a filter reads, was changed while the film was rendered; put it "
+                "back as it was and resume"
+            )
 
     def _check_images(self) -> None:
         """Some images a time: who renders one sees for itself whether it is the one that was planned."""

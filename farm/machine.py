@@ -82,15 +82,25 @@ _PIXEL_BYTES = {
 _PIXEL_BYTES_UNKNOWN = 260
 #: More threads hold more pictures: by so much of the above for each thread after the first.
 _THREAD_SHARE = 0.1
+#: Bytes a pixel of a frame, up to 4:4:4 with alpha; and how many a filtergraph holds beside what it looks at.
+_FRAME_PIXEL_BYTES = 4
+_FILTER_FRAMES = 4
 
 
 def worker_memory_bytes(index: SourceIndex, video: VideoSettings) -> int:
     """A cautious estimate of one worker's peak, from the picture's size, the encoder and its threads."""
     pixels = max(index.width * index.height, 1)
+    frames = 0
+    if (
+        index.filtered is not None
+    ):  # what goes in may be larger; and filters hold the frames that they look at
+        source = index.filtered.source
+        pixels = max(pixels, source.width * source.height)
+        frames = _FILTER_FRAMES + index.filtered.before + index.filtered.after
     deep = 2 if any(depth in (video.pix_fmt or index.pix_fmt) for depth in ("10", "12", "16")) else 1
     threads = 1 + _THREAD_SHARE * (max(1, video.threads) - 1)
     each = _PIXEL_BYTES.get(video.encoder, _PIXEL_BYTES_UNKNOWN)
-    return _IDLE_BYTES + int(pixels * each * deep * threads)
+    return _IDLE_BYTES + int(pixels * deep * (each * threads + frames * _FRAME_PIXEL_BYTES))
 
 
 def automatic_workers(index: SourceIndex, video: VideoSettings, machine: Machine) -> int:

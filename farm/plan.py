@@ -32,7 +32,7 @@ from farm.scenario.faults import check_faults
 from farm.scratch import scratch_folder, sweep
 from farm.sequence import changes
 from farm.settings import IMAGES, GridSettings, JobSettings, settings_hash
-from farm.source import SourceIndex, load_index, part_cuts, save_index
+from farm.source import SourceIndex, changed_files, load_index, part_cuts, save_index
 from farm.store import Store
 
 #: Assumed where a source has no frame rate at all, for the default length of parts only.
@@ -117,6 +117,8 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
     machine, video = read_machine(), request.settings.video
     if not request.fleet:
         workers = automatic_workers(probed.index, video, machine)
+        if probed.index.filtered is not None and probed.index.filtered.whole:
+            workers = 1
         request = replace(request, fleet=uniform_fleet(workers))
     check_faults(request.faults, [profile.name for profile in request.fleet], live=True)
     fleet, memory_note = fit_fleet(request.fleet, probed.index, video, machine)
@@ -133,7 +135,7 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
         request=request,
         probed=probed,
         grid=grid,
-        settings_hash=settings_hash(request.settings, probed.build, probed.index.fingerprint),
+        settings_hash=settings_hash(request.settings, probed.build, probed.index.contents),
         folder_path=folder_path,
         resumes=resumes,
         memory_note=memory_note,
@@ -169,8 +171,9 @@ def _probe(request: JobRequest, log: Path) -> Probed:
                 raise
             probed = ask()  # the process that starts children was lost, which says nothing of the input
     except ChildCrashed as crash:
+        doing = "reading it, or its --filter," if request.settings.filters.graph else "reading it"
         raise InputError(
-            f"{printable(request.source)} can't be used: reading it crashed the media library "
+            f"{printable(request.source)} can't be used: {doing} crashed the media library "
             f"({crash.signal_name or crash.exit_code})"
         ) from crash
     assert isinstance(probed, Probed)
@@ -179,6 +182,8 @@ def _probe(request: JobRequest, log: Path) -> Probed:
 
 def cut_grid(index: SourceIndex, grid: GridSettings) -> tuple[int, ...]:
     """The part grid of a job: from the index and the settings alone. Raises UsageError."""
+    if index.filtered is not None and index.filtered.whole:
+        return 0, index.frames
     target = grid.frames
     if target is None:
         rate = index.frame_rate[0] / index.frame_rate[1] if index.frame_rate else _RATE_UNKNOWN
@@ -296,7 +301,7 @@ def _check_same(plan: Plan, opened: ev.AnyEvent | None) -> None:
     before = msgspec.json.decode(opened.settings or "{}", type=JobSettings)
     differs += _differences(before, plan.request.settings)
     if not differs and opened.settings_hash != plan.settings_hash:
-        differs.append("its settings differ")
+        differs.append(_other_files(plan) or "its settings differ")
     if not differs and opened.cuts != plan.grid.cuts:
         differs.append("it is cut into other parts")
     if differs:
@@ -312,28 +317,39 @@ def _check_same(plan: Plan, opened: ev.AnyEvent | None) -> None:
 
 
 def _differences(before: JobSettings, now: JobSettings) -> list[str]:
-    apart = ("video", "grid", "source", "sequence", "trim", "images")
+    apart = ("video", "grid", "source", "sequence", "trim", "images", "filters")
     pairs = [*((getattr(before, name), getattr(now, name)) for name in apart), (before, now)]
     return [
         f"{name} {_shown(getattr(old, name))} there, {_shown(getattr(new, name))} here"
         for old, new in pairs
         for name in old.__struct_fields__
-        if name not in (*apart, "on_error") and getattr(old, name) != getattr(new, name)
+        if name not in (*apart, "on_error", "folder") and getattr(old, name) != getattr(new, name)
     ]
 
 
 def _how(plan: Plan) -> str:
     """In which way a sequence is another one, as far as the index of the earlier run tells."""
+    before = _index_before(plan)
+    words = changes(before.images, plan.index.images) if before is not None else ""
+    return f" ({words})" if before is not None and before.images and words else ""
+
+
+def _other_files(plan: Plan) -> str:
+    """Which file of a filter is another one, as far as the index of the earlier run tells; empty: none."""
+    before = _index_before(plan)
+    changed = changed_files(before, plan.index) if before is not None else []
+    return f"{printable(Path(changed[0]))}, which a filter reads, has changed" if changed else ""
+
+
+def _index_before(plan: Plan) -> SourceIndex | None:
     try:
-        before = load_index(plan.folder_path / INDEX_NAME)
+        return load_index(plan.folder_path / INDEX_NAME)
     except (OSError, msgspec.MsgspecError):
-        return ""
-    words = changes(before.images, plan.index.images)
-    return f" ({words})" if before.images and words else ""
+        return None
 
 
 def _shown(value: object) -> str:
-    return "not set" if value is None else str(value)
+    return "not set" if value in (None, "") else str(value)
 
 
 def request_of(run: Path) -> JobRequest:

@@ -78,6 +78,15 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True):
     on_error: Literal["skip", "stop"] = "skip"  #: pictures that are damaged or can't be decoded
 
 
+class FilterSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What is done to the pictures before they are encoded. ``folder`` is what names of files in the graph
+    start from; what those files hold counts, not where they are."""
+
+    graph: str = ""  #: in FFmpeg's syntax; empty: nothing
+    one_pass: bool = False  #: the whole film as one part
+    folder: str = ""
+
+
 Audio = Literal["auto", "copy", "aac", "opus", "flac", "none"]
 
 
@@ -90,12 +99,14 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     sequence: SequenceSettings = SequenceSettings()
     trim: TrimSettings = TrimSettings()
     images: ImageOutput = ImageOutput()
+    filters: FilterSettings = FilterSettings()
 
 
 def settings_hash(settings: JobSettings, build: str, fingerprint: str) -> str:
     """What a part's bytes depend on, besides its number: encoder settings, grid, build and input, and which
     frames of that are taken."""
     source = msgspec.structs.replace(settings.source, on_error="skip")
-    taken = (source, settings.sequence, settings.trim, settings.images)
+    filters = msgspec.structs.replace(settings.filters, folder="")
+    taken = (source, settings.sequence, settings.trim, settings.images, *([filters] if filters.graph else []))
     relevant = (settings.video, settings.grid, build, fingerprint, *taken)
     return hashlib.sha256(msgspec.json.encode(relevant, order="sorted")).hexdigest()[:32]

@@ -63,6 +63,26 @@ class ConstantRate(msgspec.Struct, frozen=True, kw_only=True):
     picks: tuple[int, ...]  #: for each frame of the job the number of the source's frame
 
 
+class FilterFile(msgspec.Struct, frozen=True, array_like=True):
+    """A file that a filter reads, as it was when the job was planned."""
+
+    path: str
+    sha256: str
+    size: int
+    mtime_ns: int
+
+
+class Filtered(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a job whose frames come out of a filtergraph: what goes into it, and how it is to be run."""
+
+    source: SourceIndex  #: of the frames that go in
+    before: int = 0  #: frames it must see before a part for that to be as in one pass
+    after: int = 0  #: and behind it
+    whole: tuple[str, ...] = ()  #: why the film is one part, a clause for each filter; empty: it needn't be
+    retimes: bool = False  #: other frames come out than go in
+    files: tuple[FilterFile, ...] = ()
+
+
 class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     fingerprint: str
@@ -101,10 +121,32 @@ class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
     numbers: tuple[int, ...] = ()  #: where images are written: the number of each frame's file
     turn: str = ""  #: a filter that makes its pictures upright, which they are in what is said above
     constant: ConstantRate | None = None  #: pts and time_base above are those of a constant rate
+    filtered: Filtered | None = None  #: what is said above of pictures and times is so behind the filters
 
     @property
     def frames(self) -> int:
         return len(self.pts)
+
+    @property
+    def contents(self) -> str:
+        """What tells it from other input: what is in the file, and in those that filters read."""
+        files = self.filtered.files if self.filtered is not None else ()
+        return "+".join((self.fingerprint, *(file.sha256 for file in files)))
+
+    @property
+    def own_times(self) -> bool:
+        """Whether the times of its frames are those of the stream in the file."""
+        if self.filtered is not None:
+            return not self.filtered.retimes and self.filtered.source.own_times
+        return self.constant is None
+
+
+def changed_files(before: SourceIndex, now: SourceIndex) -> list[str]:
+    """The files that filters read which hold something else than they did."""
+    if before.filtered is None or now.filtered is None:
+        return []
+    known = {file.sha256 for file in before.filtered.files}
+    return [file.path for file in now.filtered.files if file.sha256 not in known]
 
 
 def save_index(index: SourceIndex, path: Path) -> None:

@@ -110,6 +110,8 @@ def only(index: SourceIndex, kept: Sequence[int]) -> SourceIndex:
         keys=tuple(number for number, frame in enumerate(kept) if frame in keys),
         numbers=tuple(index.numbers[frame] for frame in kept) if index.numbers else (),
     )
+    if index.filtered is not None:  # which says what goes in; these are frames that come out
+        return taken
     if index.constant is not None:  # whose reader is told by the picks which frames of the source are wanted
         picks = tuple(index.constant.picks[frame] for frame in kept)
         return msgspec.structs.replace(taken, constant=msgspec.structs.replace(index.constant, picks=picks))

@@ -126,6 +126,11 @@ class ConstantReader:
             elif picks[stop] == last + 1 and first <= last:
                 self.next_frame = self._reader.next_frame
 
+    def runs_on(self, start: int) -> bool:
+        """As ``FrameReader.runs_on``."""
+        first = self._picks[start]
+        return self._reader.runs_on(first + 1 if self._held is not None and self._held[0] == first else first)
+
     def close(self) -> None:
         self._held = None
         self._reader.close()

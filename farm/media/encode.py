@@ -112,18 +112,23 @@ def configure_encoder(context: av.VideoCodecContext, index: SourceIndex, setting
     context.options = _options(context, index, settings)
 
 
+def offered_formats(encoder: str) -> list[str]:
+    """The pixel formats an encoder is given; none if it doesn't say which it takes. Raises UsageError."""
+    return [
+        entry.name
+        for entry in _codec(encoder).video_formats or ()
+        if not entry.name.startswith("yuvj")
+        and entry.name not in _REFUSED_FORMATS.get(encoder, ())
+        and entry.components  # hardware formats have none
+    ]
+
+
 def choose_picture(index: SourceIndex, settings: VideoSettings) -> Picture:
     """The pixel format asked for, or the closest to the source's that the encoder takes.
 
     The old full-range formats (``yuvj…``) become the plain ones with a full-range tag. Raises UsageError.
     """
-    offered = [
-        entry.name
-        for entry in _codec(settings.encoder).video_formats or ()
-        if not entry.name.startswith("yuvj")
-        and entry.name not in _REFUSED_FORMATS.get(settings.encoder, ())
-        and entry.components  # hardware formats have none
-    ]
+    offered = offered_formats(settings.encoder)
     source, source_range = _without_j(index.pix_fmt, index.color_range)
     if settings.pix_fmt is not None:
         target, color_range = _without_j(settings.pix_fmt, source_range)
@@ -149,6 +154,11 @@ def choose_picture(index: SourceIndex, settings: VideoSettings) -> Picture:
         taken_for = source_range or _LIMITED_RANGE
         return Picture(index.width, index.height, target, _FULL_RANGE, _MATRIX_BT601, taken_for)
     return Picture(index.width, index.height, target, color_range, colorspace)
+
+
+def whole_picture(index: SourceIndex) -> Picture:
+    """Pictures as the index says that they are."""
+    return Picture(index.width, index.height, index.pix_fmt, index.color_range, index.colorspace)
 
 
 def conform(frame: av.VideoFrame, picture: Picture) -> av.VideoFrame:
@@ -282,7 +292,7 @@ def _x264_uses_avx512() -> bool:
         context.pix_fmt, context.time_base, context.thread_count = "yuv420p", Fraction(1, 25), 1
         context.open()
 
-    return any("AVX512" in line for line in _heard(open_smallest, av.logging.INFO))
+    return any("AVX512" in line for line in heard(open_smallest, av.logging.INFO))
 
 
 def _check_opened(context: av.VideoCodecContext, settings: VideoSettings) -> None:
@@ -296,7 +306,7 @@ def _check_list_options(index: SourceIndex, settings: VideoSettings) -> None:
     """Encoders only log the entries of these lists that they don't know."""
     for name in _LIST_OPTIONS:
         if name in settings.options:
-            said = _heard(lambda: open_encoder(index, settings), av.logging.WARNING)
+            said = heard(lambda: open_encoder(index, settings), av.logging.WARNING)
             unknown = [line for line in said if _UNKNOWN_ENTRY.search(line)]
             if unknown:
                 raise UsageError(
@@ -356,10 +366,10 @@ def _refusal(settings: VideoSettings, words: str) -> str:
 def _words(action: Callable[[], object], failure: av.error.FFmpegError) -> str:
     """What the encoder itself says about ``failure``, heard by doing ``action`` once more; else FFmpeg's
     word for the error."""
-    return "; ".join(_heard(action, av.logging.ERROR)) or str(failure.strerror)
+    return "; ".join(heard(action, av.logging.ERROR)) or str(failure.strerror)
 
 
-def _heard(action: Callable[[], object], level: int) -> list[str]:
+def heard(action: Callable[[], object], level: int) -> list[str]:
     """What FFmpeg logs while ``action`` runs or fails, each line once.
 
     For checks only: PyAV's log callback takes the interpreter's lock, which no thread of an encoder at work

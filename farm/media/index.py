@@ -44,6 +44,7 @@ _FRAME_RATE_GUESS = Fraction(25)
 _TOLERATED_SHARE = 0.95
 _UNSPECIFIED = 2
 _RGB = 0
+INTERLACED = "it is interlaced; the output has the same lines but is not marked as interlaced"
 
 
 class _Scan(NamedTuple):
@@ -295,7 +296,7 @@ def _assemble(
             "its transparency is a stream of its own, which this build doesn't decode: it is lost"
         )
     if trial.first.interlaced_frame:
-        warnings.append("it is interlaced; the output has the same lines but is not marked as interlaced")
+        warnings.append(INTERLACED)
     if reason:
         warnings.append(f"every worker reads from the start of the file: {reason}")
     time_base = video.time_base or Fraction(1, 1000)

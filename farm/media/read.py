@@ -158,6 +158,12 @@ class FrameReader:
             self.close()
             raise
 
+    def runs_on(self, start: int) -> bool:
+        """Whether reading from ``start`` goes on where the last range ended."""
+        if self._pass is None or self._position != start:
+            return False
+        return self._linear or not self._pass.damaged
+
     def close(self) -> None:
         """Let go of the file; reading again opens it anew."""
         if self._pass is not None:

@@ -21,19 +21,19 @@ from av.video.frame import PictureType
 
 from farm.clock import Clock
 from farm.media.encode import choose_picture, conform, open_encoder
-from farm.media.read import ReadAgain, ReadError, frame_crc
-from farm.media.sequence import open_reader
-from farm.media.turn import Turner, source_size
+from farm.media.graph import FilterError
+from farm.media.pictures import open_pictures
+from farm.media.read import ReadAgain, ReadError
 from farm.parts import PartFacts, PartHeader, PartPacket, PartWriter
 from farm.settings import JobSettings
 from farm.source import SourceIndex
 
-Kind = Literal["source", "encoder", "packets"]
+Kind = Literal["source", "filters", "encoder", "packets"]
 
 
 class RenderError(Exception):
-    """A part that could not be rendered. ``kind``: whether the source could not be read, the encoder failed,
-    or the packets that came out are not those of the plan; ``message``: one sentence."""
+    """A part that could not be rendered. ``kind``: whether the source could not be read, a filter or the
+    encoder failed, or the packets that came out are not those of the plan; ``message``: one sentence."""
 
     def __init__(self, kind: Kind, message: str) -> None:
         self.kind: Kind = kind
@@ -66,9 +66,8 @@ class PartRenderer:
         self._settings = settings
         self._settings_hash = settings_hash
         self._picture = choose_picture(index, settings.video)
-        self._turn = Turner(index)
         self._progress: Progress | None = None
-        self._reader = open_reader(index, settings, linear=linear, decoded=self._decoded)
+        self._pictures = open_pictures(index, settings, linear=linear, decoded=self._decoded)
 
     def render(self, part: int, start: int, stop: int, path: Path, progress: Progress) -> PartFacts:
         """Write part ``part``, the frames ``[start, stop)``, to ``path``, which must not exist.
@@ -86,15 +85,18 @@ class PartRenderer:
                     again = True
         except ReadError as error:
             raise RenderError("source", str(error)) from error
+        except FilterError as error:
+            self._pictures.close()
+            raise RenderError("filters", f"part {part}: {error}") from error
         except BaseException:
-            self._reader.close()
+            self._pictures.close()
             raise
         finally:
             self._progress = None
 
     def close(self) -> None:
         """Let go of the source."""
-        self._reader.close()
+        self._pictures.close()
 
     def _attempt(
         self, part: int, start: int, stop: int, path: Path, progress: Progress, again: bool
@@ -112,13 +114,8 @@ class PartRenderer:
             time_base=self._index.time_base,
             extradata=encoder.extradata or b"",
         )
-        # Of images none has a size by chance: it was refused, or it was asked what they become.
-        size = None if self._index.images else source_size(self._index)
-        first_crc: int | None = None
         planned: set[int] = set()
         made: list[int] = []
-        damaged: list[int] = []
-        resized: list[int] = []
         with PartWriter(path, header) as writer:
 
             def write(packets: list[PartPacket]) -> None:
@@ -126,27 +123,22 @@ class PartRenderer:
                     made.append(packet.pts)
                     writer.add(packet)
 
-            for number, frame in self._reader.read(start, stop, again=again):
+            for number, frame in self._pictures.read(start, stop, again=again):
                 progress.before_frame(number)
-                if number == start:
-                    first_crc = frame_crc(frame)
-                pts = self._index.pts[number]
-                planned.add(pts)
-                damaged += [pts] if frame.is_corrupt else []
-                resized += [pts] if size is not None and (frame.width, frame.height) != size else []
-                write(_encode(encoder, conform(self._turn(frame), self._picture)))
+                planned.add(self._index.pts[number])
+                write(_encode(encoder, conform(frame, self._picture)))
             if planned:  # encoders may fail when flushed without a frame
                 # What an encoder has looked ahead at takes long to come out, and is progress as it does.
                 write(_encode(encoder, None, progress.decoded))
             _check(part, encoder.codec.name, planned, made)
-            following = self._reader.next_frame
+            seen = self._pictures.seen
             return writer.finish(
                 frames=len(planned),
-                first_frame_crc=first_crc,
-                next_frame_crc=None if following is None else frame_crc(following),
-                lost_frames=len(self._reader.lost),
-                damaged_pts=tuple(damaged),
-                resized_pts=tuple(resized),
+                first_frame_crc=seen.first_crc,
+                next_frame_crc=seen.next_crc,
+                lost_frames=seen.lost,
+                damaged_pts=tuple(seen.damaged),
+                resized_pts=tuple(seen.resized),
             )
 
     def _decoded(self) -> None:
@@ -164,16 +156,15 @@ def measure_speed(
     """
     length = _part_frames(index, settings)
     picture = choose_picture(index, settings.video)
-    turn = Turner(index)
-    reader = open_reader(index, settings, linear=True)
+    pictures = open_pictures(index, settings, linear=True)
     begun = clock.now()
     frames = start = 0
     try:
         while clock.now() - begun < seconds:
             encoder = open_encoder(index, settings.video)
             stop = min(start + length, index.frames)
-            for _, frame in reader.read(start, stop):
-                _encode(encoder, conform(turn(frame), picture))
+            for _, frame in pictures.read(start, stop):
+                _encode(encoder, conform(frame, picture))
                 frames += 1
                 if clock.now() - begun >= seconds:
                     break
@@ -181,12 +172,16 @@ def measure_speed(
             start = stop % index.frames
     except ReadError as error:
         raise RenderError("source", str(error)) from error
+    except FilterError as error:
+        raise RenderError("filters", str(error)) from error
     finally:
-        reader.close()
+        pictures.close()
     return frames, clock.now() - begun
 
 
 def _part_frames(index: SourceIndex, settings: JobSettings) -> int:
+    if index.filtered is not None and index.filtered.whole:
+        return index.frames
     grid = settings.grid
     rate = float(Fraction(*index.frame_rate)) if index.frame_rate else 25.0
     return max(1, grid.frames or round((grid.seconds or 4.0) * rate))

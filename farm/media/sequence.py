@@ -49,6 +49,8 @@ class Reader(Protocol):
 
     def read(self, start: int, stop: int, *, again: bool = False) -> Iterator[Numbered]: ...
 
+    def runs_on(self, start: int) -> bool: ...
+
     def close(self) -> None: ...
 
 
@@ -96,6 +98,10 @@ class ImageReader:
             except ReadError:
                 return  # that is for the part it belongs to
             self._ahead = stop, self.next_frame
+
+    def runs_on(self, start: int) -> bool:
+        """Always: every image is decoded by itself."""
+        return True
 
     def close(self) -> None:
         """Let go of what was decoded ahead."""
@@ -197,8 +203,13 @@ def index_sequence(pattern: Pattern, settings: JobSettings) -> SourceIndex:
 
 
 def player_warnings(index: SourceIndex, video: VideoSettings) -> list[str]:
-    """What is to be said where images become a kind of H.264 or HEVC that few players know."""
-    if not index.images or video.pix_fmt is not None or video.encoder not in ("libx264", "libx265"):
+    """What is to be said where images, or filters, make a kind of H.264 or HEVC that few players know."""
+    filtered = index.filtered is not None and "444" not in index.filtered.source.pix_fmt
+    if (
+        not (index.images or filtered)
+        or video.pix_fmt is not None
+        or video.encoder not in ("libx264", "libx265")
+    ):
         return []
     chosen = choose_picture(index, video).pix_fmt
     if "444" not in chosen:

@@ -150,14 +150,17 @@ def _read_source(index: SourceIndex) -> _Source:
 
 def _cut_duration(index: SourceIndex) -> int | None:
     """How long the last frame lasts where the end of what is taken is known."""
-    return index.cut[1] - index.pts[-1] if index.cut is not None and index.cut[1] is not None else None
+    if index.cut is None or index.cut[1] is None:
+        return None
+    rest = index.cut[1] - index.pts[-1]
+    return rest if rest > 0 else None  # filters may have moved frames beyond it
 
 
 def _last_duration(index: SourceIndex, stream: Stream) -> int:
     """Of the last frame, in ticks: until the stream's end if the container's word for that is plausible, else
     as long as the frame before."""
     gaps = [after - before for before, after in zip(index.pts[:-1], index.pts[1:], strict=True)]
-    if stream.duration and index.constant is None:
+    if stream.duration and index.own_times:
         rest = (stream.start_time or 0) + stream.duration - index.pts[-1]
         if gaps and abs(rest - gaps[-1]) * Fraction(*index.time_base) < _ROUNDING_SECONDS:
             return gaps[-1]

@@ -120,7 +120,7 @@ def plan_streams(path: Path, index: SourceIndex, container: str, audio: Audio = 
         )
     plan = StreamPlan(container=container, choices=choices)
     if any(choice.kind in _IN_STEP for choice in plan.carried):
-        check_clock(index)
+        check_clock(index if index.filtered is None else index.filtered.source)
     return plan
 
 

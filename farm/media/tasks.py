@@ -13,6 +13,7 @@ from farm.facts import Probed, StitchFacts, VerifyFacts
 from farm.media.clip import make_clip
 from farm.media.constant import make_constant
 from farm.media.encode import build_identity, check_encoder
+from farm.media.filtered import filter_index
 from farm.media.images import verify_images, write_images
 from farm.media.index import index_source
 from farm.media.render import measure_speed
@@ -57,10 +58,13 @@ def _index(path: Path, settings: JobSettings) -> SourceIndex:
 
     The order matters: a range counts the frames of the film at its rate, those of a constant rate where one
     is asked for and of images those that there are once gaps are closed; images that come out are numbered,
-    and left out where they are there already, by what is left then.
+    and left out where they are there already, by what is left then. Filters see the frames that are taken,
+    upright if they are to be, and what comes out of them is what is numbered.
     """
     pattern = find_sequence(path)
     index = _of_video(path, settings) if pattern is None else _of_images(pattern, settings)
+    if settings.filters.graph:
+        index = filter_index(index, settings)
     return number_images(index, settings.images) if settings.container == IMAGES else index
 
 

@@ -57,9 +57,10 @@ def damage_words(index: SourceIndex, survey: Survey) -> list[str]:
 
 
 def size_words(index: SourceIndex, resized_pts: Sequence[int]) -> str:
+    source = index if index.filtered is None else index.filtered.source
     return (
         f"{len(resized_pts)} of {index.frames} pictures have another size than the first "
-        f"({index.width}x{index.height}), from {_seconds(index, resized_pts)} on"
+        f"({source.width}x{source.height}), from {_seconds(index, resized_pts)} on"
     )
 
 
