@@ -48,6 +48,7 @@ def render(
     on_size_change: src.OnSizeChange = "scale",
     on_error: src.OnError = "skip",
     part: src.Part = None,
+    cuts: src.CutsFile = None,
     on_gap: src.OnGap = "fail",
     conform: src.Conform = None,
     start: src.Start = None,
@@ -122,7 +123,7 @@ def render(
         raise UsageError("say where the result goes: -o OUTPUT")
     taken = src.source_settings(video_stream, fps, rotate, on_size_change, on_error)
     settings = src.job_settings(
-        output, encoder, crf, preset, pix_fmt, option or [], threads, audio, part, taken
+        output, encoder, crf, preset, pix_fmt, option or [], threads, audio, part, taken, cuts
     )
     trim = parse_trim(start, stop, frames, every)
     settings = src.taking(settings, on_gap, conform, trim, start_number)

@@ -34,6 +34,8 @@ class GridSettings(msgspec.Struct, frozen=True, kw_only=True):
     frames: int | None = None
     seconds: float | None = 4.0
     fixed: bool = False
+    cuts: tuple[int, ...] = ()  #: frames of the input, ascending, at which a part must begin
+    cuts_made_for: int | None = None  #: frames that the input must have for ``cuts`` to be of it
 
 
 class SequenceSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,5 +99,6 @@ def settings_hash(settings: JobSettings, build: str, fingerprint: str) -> str:
     frames of that are taken."""
     source = msgspec.structs.replace(settings.source, on_error="skip")
     taken = (source, settings.sequence, settings.trim, settings.images)
-    relevant = (settings.video, settings.grid, build, fingerprint, *taken)
+    grid = msgspec.structs.replace(settings.grid, cuts_made_for=None)
+    relevant = (settings.video, grid, build, fingerprint, *taken)
     return hashlib.sha256(msgspec.json.encode(relevant, order="sorted")).hexdigest()[:32]

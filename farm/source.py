@@ -7,6 +7,7 @@ Frame identity is the pts in the stream's time base; frame n of the job is the n
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -101,10 +102,27 @@ class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
     numbers: tuple[int, ...] = ()  #: where images are written: the number of each frame's file
     turn: str = ""  #: a filter that makes its pictures upright, which they are in what is said above
     constant: ConstantRate | None = None  #: pts and time_base above are those of a constant rate
+    origin: int | None = None  #: when the input's first frame is shown, in ticks; None: ``pts[0]``
+    input_frames: int = 0  #: that the input has, whatever is taken of it; 0: all are taken
+    timecode: str = ""  #: that the container gives the input's first frame, as it is written there
 
     @property
     def frames(self) -> int:
         return len(self.pts)
+
+    @property
+    def first_shown(self) -> int:
+        """When the input's first frame is shown, in ticks."""
+        return self.pts[0] if self.origin is None else self.origin
+
+    @property
+    def input_numbers(self) -> Sequence[int]:
+        """Of each frame of the job: which frame of the input it shows, counted from 0; ascending."""
+        if self.images:  # a frame of theirs is one tick long
+            return [pts - self.first_shown for pts in self.pts]
+        if self.constant is not None:
+            return self.constant.picks
+        return self.kept or range(self.frames)
 
 
 def save_index(index: SourceIndex, path: Path) -> None:

@@ -44,6 +44,7 @@ def make_constant(index: SourceIndex, rate: Fraction) -> SourceIndex:
         frame_rate=(rate.numerator, rate.denominator),
         pts=tuple(start + step * k for k in range(frames)),
         keys=tuple(entered),
+        input_frames=index.frames,
         constant=ConstantRate(pts=index.pts, time_base=index.time_base, picks=tuple(picks)),
         warnings=(*index.warnings, *_words(index, picks, rate)),
     )
