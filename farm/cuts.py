@@ -147,7 +147,7 @@ def words_for_cuts(index: SourceIndex, asked: GridSettings, parts: int) -> list[
     if average < _SHORT_FRAMES and 2 * used >= parts - 1:
         words.append(
             f"with these cuts a part has {average:.0f} frames on average, which makes the file larger at "
-            "equal quality: measured, by 10 to 14 % at 48 frames and 20 to 29 % at 24 for cuts anywhere; those "
-            "at keyframes of the source cost less"
+            "equal quality: measured, by 10 to 14 % at 48 frames and 20 to 29 % at 24 for cuts anywhere; "
+            "those at keyframes of the source cost less"
         )
     return words

@@ -318,8 +318,8 @@ def _check_same(plan: Plan, opened: ev.AnyEvent | None) -> None:
 
 
 def _differences(before: JobSettings, now: JobSettings) -> list[str]:
-    apart = ("video", "grid", "source", "sequence", "trim", "images")
-    free = ("on_error", "cuts_made_for")
+    apart = ("video", "grid", "source", "sequence", "trim", "images", "burn")
+    free = ("on_error", "cuts_made_for", "font_path")
     pairs = [*((getattr(before, name), getattr(now, name)) for name in apart), (before, now)]
     return [
         f"{name} {_shown(getattr(old, name))} there, {_shown(getattr(new, name))} here"

@@ -80,6 +80,25 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True):
     on_error: Literal["skip", "stop"] = "skip"  #: pictures that are damaged or can't be decoded
 
 
+class BurnText(msgspec.Struct, frozen=True):
+    """One line that is drawn into every picture, with its fields in braces (farm.burnin)."""
+
+    place: str
+    text: str
+
+
+class BurnSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What is drawn into the pictures, and how."""
+
+    lines: tuple[BurnText, ...] = ()
+    size: Rational = (1, 20)  #: of the letters, as a share of the picture's height
+    font_path: str = ""  #: where the font is; empty: Pillow's own
+    font_sha256: str = ""  #: of the font's file, which is what a part depends on
+    color: tuple[int, int, int] = (255, 255, 255)
+    box: tuple[int, int, int, int] | None = (0, 0, 0, 153)  #: behind the text: colour and opacity, of 255
+    timecode_start: str | None = None  #: of the input's first frame; None: as the container says, else 0
+
+
 Audio = Literal["auto", "copy", "aac", "opus", "flac", "none"]
 
 
@@ -92,13 +111,15 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     sequence: SequenceSettings = SequenceSettings()
     trim: TrimSettings = TrimSettings()
     images: ImageOutput = ImageOutput()
+    burn: BurnSettings = BurnSettings()
 
 
 def settings_hash(settings: JobSettings, build: str, fingerprint: str) -> str:
     """What a part's bytes depend on, besides its number: encoder settings, grid, build and input, and which
-    frames of that are taken."""
+    frames of that are taken, and what is drawn into them."""
     source = msgspec.structs.replace(settings.source, on_error="skip")
-    taken = (source, settings.sequence, settings.trim, settings.images)
+    burn = msgspec.structs.replace(settings.burn, font_path="")
+    taken = (source, settings.sequence, settings.trim, settings.images, burn)
     grid = msgspec.structs.replace(settings.grid, cuts_made_for=None)
     relevant = (settings.video, grid, build, fingerprint, *taken)
     return hashlib.sha256(msgspec.json.encode(relevant, order="sorted")).hexdigest()[:32]
