@@ -196,7 +196,7 @@ class Wording:
             self._places = len(str(max(self._numbers)))
         else:
             self._numbers = index.input_numbers
-            self._places = len(str(max(index.input_frames, index.frames) - 1))
+            self._places = len(str((index.input_frames or index.frames) - 1))
         rate = index.frame_rate and Fraction(*index.frame_rate) * settings.trim.every
         self._rate = rate if "timecode" in used else None
         self._labels = labels_for(

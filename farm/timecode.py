@@ -145,10 +145,10 @@ def labels_for(
     nominal, exact = smpte
     label = None if told is None else parse_label(told)
     if told is not None and (label is None or not _is_label(label, exact)):
-        kind = "drop-frame" if can_drop(exact) else "none with ';'"
+        drop = "" if can_drop(exact) else "; a ';' is for 29.97 and its multiples"
         raise UsageError(
             f"--timecode-start {told}: there is no such label at {float(exact):g} frames a second; give "
-            f"hh:mm:ss:ff, with frames below {nominal} ({kind})"
+            f"hh:mm:ss:ff with ff below {nominal}{drop}"
         )
     if label is None:
         label = parse_label(found)

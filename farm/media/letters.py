@@ -147,7 +147,8 @@ class Page:
         pixels = max(_LETTER_PIXELS_MIN, round(burn.size[0] * self.height / burn.size[1]))
         self.letters = Letters(burn, pixels, upright.sample_aspect_ratio or (1, 1))
         self._padding = self.letters.narrowed(self.letters.height // 4), self.letters.height // 8
-        self._margin = min(self.width, self.height) * _MARGIN_PERCENT // 100
+        margin = min(self.width, self.height) * _MARGIN_PERCENT // 100
+        self._margin = margin // max(block) * max(block)
 
     def framed(self, text: Mask) -> Mask:
         """With the box around it, in whole blocks."""
