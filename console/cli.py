@@ -23,6 +23,7 @@ from typer.exceptions import TyperException
 from console import attach as attaching
 from console import comparing, lab
 from console import options as opt
+from console.burnoptions import with_places
 from console.clean import clean
 from console.crashtest import crashtest
 from console.demo import demo
@@ -65,7 +66,7 @@ def _run(invocation: Invocation) -> NoReturn:
     try:
         refuse_ffmpeg_spellings(arguments)
         refuse_other_digits(arguments)
-        code = app(args=arguments, prog_name="uneven", standalone_mode=False, obj=invocation)
+        code = app(args=with_places(arguments), prog_name="uneven", standalone_mode=False, obj=invocation)
         sys.exit(_given(code if isinstance(code, int) else 0))
     except typer.Exit as ended:
         sys.exit(_given(ended.exit_code))

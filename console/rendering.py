@@ -6,14 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
+from console import burnoptions as burn
 from console import options as opt
 from console import sourceoptions as src
 from console.batch import outputs_for, render_each
 from console.detach import invocation, start_detached, ui_of_detached
 from console.interrupts import heed_interrupts
 from console.run import carry_out, new_run_id, print_plan
+from farm.burnin import burn_settings
 from farm.errors import ExitCode, UsageError
 from farm.folder import holds_run
 from farm.journal import RunCatalogue
@@ -48,6 +51,14 @@ def render(
     on_size_change: src.OnSizeChange = "scale",
     on_error: src.OnError = "skip",
     part: src.Part = None,
+    cuts: src.CutsFile = None,
+    burn_timecode: burn.Timecode = None,
+    burn_text: burn.Text = None,
+    burn_size: burn.Size = None,
+    burn_font: burn.Font = None,
+    burn_color: burn.Color = None,
+    burn_box: burn.Box = None,
+    timecode_start: burn.TimecodeStart = None,
     on_gap: src.OnGap = "fail",
     conform: src.Conform = None,
     start: src.Start = None,
@@ -124,11 +135,21 @@ def render(
         raise UsageError("say where the result goes: -o OUTPUT")
     taken = src.source_settings(video_stream, fps, rotate, on_size_change, on_error)
     settings = src.job_settings(
-        output, encoder, crf, preset, pix_fmt, option or [], threads, audio, part, taken
+        output, encoder, crf, preset, pix_fmt, option or [], threads, audio, part, taken, cuts
     )
     trim = parse_trim(start, stop, frames, every)
     settings = src.taking(settings, on_gap, conform, trim, start_number)
     settings = src.filtering(settings, filters, one_pass)
+    burnt = burn_settings(
+        burn_timecode,
+        burn_text or [],
+        size=burn_size,
+        font=burn_font,
+        color=burn_color,
+        box=burn_box,
+        start=timecode_start,
+    )
+    settings = msgspec.structs.replace(settings, burn=burnt)
     options = opt.relay_options(
         schedule,
         tail,

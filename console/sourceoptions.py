@@ -14,6 +14,7 @@ from typing import Annotated, Any, get_args
 import msgspec
 import typer
 
+from farm.cuts import read_cuts
 from farm.errors import UsageError
 from farm.paths import printable
 from farm.rates import parse_rate
@@ -83,6 +84,14 @@ Part = Annotated[
         "--part",
         metavar="LENGTH",
         help="Length of a part: 96 frames or 2s (default 4s); '48,fixed' doesn't snap to keyframes.",
+    ),
+]
+CutsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--cuts",
+        metavar="FILE",
+        help="Where parts must begin: frames of the input, one a line, or Av1an's scenes.json.",
     ),
 ]
 OnGap = Annotated[
@@ -161,6 +170,7 @@ def job_settings(
     audio: str,
     part: str | None,
     source: SourceSettings,
+    cuts: Path | None = None,
 ) -> JobSettings:
     suffix = output.suffix.lower()
     container = CONTAINERS.get(suffix) or (IMAGES if suffix in IMAGE_ENCODERS else None)
@@ -189,7 +199,11 @@ def job_settings(
         threads=threads,
     )
     return JobSettings(
-        video=video, grid=grid_settings(part), source=source, audio=chosen, container=container
+        video=video,
+        grid=with_cuts(grid_settings(part), cuts),
+        source=source,
+        audio=chosen,
+        container=container,
     )
 
 
@@ -278,3 +292,11 @@ def grid_settings(part: str | None) -> GridSettings:
     if seconds and 0 < float(seconds[1]) <= 3600:
         return GridSettings(frames=None, seconds=float(seconds[1]), fixed=fixed)
     raise UsageError(f"--part {part}: give frames (96) or seconds (2s), above 0")
+
+
+def with_cuts(grid: GridSettings, path: Path | None) -> GridSettings:
+    """``--cuts``: the cuts themselves, for a run must not depend on the file. Raises UsageError."""
+    if path is None:
+        return grid
+    cuts = read_cuts(path)
+    return msgspec.structs.replace(grid, cuts=cuts.frames, cuts_made_for=cuts.made_for)

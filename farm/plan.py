@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from farm import events as ev
+from farm.cuts import cuts_of_job, scene_grid, words_for_cuts
 from farm.engines.child import ChildCrashed, run_in_child_blocking
 from farm.engines.forkserver import EXIT_UNKNOWN
 from farm.errors import FinishedAlready, InputError, OutputError
@@ -32,13 +33,15 @@ from farm.scenario.faults import check_faults
 from farm.scratch import scratch_folder, sweep
 from farm.sequence import changes
 from farm.settings import IMAGES, GridSettings, JobSettings, settings_hash
-from farm.source import SourceIndex, changed_files, load_index, part_cuts, save_index
+from farm.source import SourceIndex, changed_files, load_index, save_index
 from farm.store import Store
 
 #: Assumed where a source has no frame rate at all, for the default length of parts only.
 _RATE_UNKNOWN = 25.0
 #: Below this much room a run is not begun.
 _ROOM_BYTES_MIN = 64 << 20
+#: Of a list in a setting, when two runs are compared.
+_SHOWN_ENTRIES_MAX = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +117,8 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
     with scratch_folder() as scratch:
         probed = _probe(request, log or scratch / "probe.log")
     grid = PartGrid(cut_grid(probed.index, request.settings.grid))
+    words = words_for_cuts(probed.index, request.settings.grid, grid.parts)
+    probed = msgspec.structs.replace(probed, warnings=(*probed.warnings, *words))
     machine, video = read_machine(), request.settings.video
     if not request.fleet:
         workers = automatic_workers(probed.index, video, machine)
@@ -188,7 +193,8 @@ def cut_grid(index: SourceIndex, grid: GridSettings) -> tuple[int, ...]:
     if target is None:
         rate = index.frame_rate[0] / index.frame_rate[1] if index.frame_rate else _RATE_UNKNOWN
         target = max(1, round((grid.seconds or 4.0) * rate))
-    return part_cuts(index.frames, target, index.keys, fixed=grid.fixed)
+    cuts = cuts_of_job(index, grid)
+    return scene_grid(index.frames, target, index.keys, cuts, fixed=grid.fixed)
 
 
 def open_run(plan: Plan) -> OpenedRun:
@@ -317,13 +323,14 @@ def _check_same(plan: Plan, opened: ev.AnyEvent | None) -> None:
 
 
 def _differences(before: JobSettings, now: JobSettings) -> list[str]:
-    apart = ("video", "grid", "source", "sequence", "trim", "images", "filters")
+    apart = ("video", "grid", "source", "sequence", "trim", "images", "filters", "burn")
+    free = ("on_error", "cuts_made_for", "font_path", "folder")
     pairs = [*((getattr(before, name), getattr(now, name)) for name in apart), (before, now)]
     return [
         f"{name} {_shown(getattr(old, name))} there, {_shown(getattr(new, name))} here"
         for old, new in pairs
         for name in old.__struct_fields__
-        if name not in (*apart, "on_error", "folder") and getattr(old, name) != getattr(new, name)
+        if name not in (*apart, *free) and getattr(old, name) != getattr(new, name)
     ]
 
 
@@ -349,6 +356,8 @@ def _index_before(plan: Plan) -> SourceIndex | None:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, tuple) and len(value) > _SHOWN_ENTRIES_MAX:
+        return f"{len(value)} entries from {value[0]} to {value[-1]}"
     return "not set" if value in (None, "") else str(value)
 
 

@@ -34,6 +34,8 @@ class GridSettings(msgspec.Struct, frozen=True, kw_only=True):
     frames: int | None = None
     seconds: float | None = 4.0
     fixed: bool = False
+    cuts: tuple[int, ...] = ()  #: frames of the input, ascending, at which a part must begin
+    cuts_made_for: int | None = None  #: frames that the input must have for ``cuts`` to be of it
 
 
 class SequenceSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +89,25 @@ class FilterSettings(msgspec.Struct, frozen=True, kw_only=True):
     folder: str = ""
 
 
+class BurnText(msgspec.Struct, frozen=True):
+    """One line that is drawn into every picture, with its fields in braces (farm.burnin)."""
+
+    place: str
+    text: str
+
+
+class BurnSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What is drawn into the pictures, and how."""
+
+    lines: tuple[BurnText, ...] = ()
+    size: Rational = (1, 20)  #: of the letters, as a share of the picture's height
+    font_path: str = ""  #: where the font is; empty: Pillow's own
+    font_sha256: str = ""  #: of the font's file, which is what a part depends on
+    color: tuple[int, int, int] = (255, 255, 255)
+    box: tuple[int, int, int, int] | None = (0, 0, 0, 153)  #: behind the text: colour and opacity, of 255
+    timecode_start: str | None = None  #: of the input's first frame; None: as the container says, else 0
+
+
 Audio = Literal["auto", "copy", "aac", "opus", "flac", "none"]
 
 
@@ -100,13 +121,17 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     trim: TrimSettings = TrimSettings()
     images: ImageOutput = ImageOutput()
     filters: FilterSettings = FilterSettings()
+    burn: BurnSettings = BurnSettings()
 
 
 def settings_hash(settings: JobSettings, build: str, fingerprint: str) -> str:
     """What a part's bytes depend on, besides its number: encoder settings, grid, build and input, and which
-    frames of that are taken."""
+    frames of that are taken, and what is drawn into them."""
     source = msgspec.structs.replace(settings.source, on_error="skip")
     filters = msgspec.structs.replace(settings.filters, folder="")
-    taken = (source, settings.sequence, settings.trim, settings.images, *([filters] if filters.graph else []))
-    relevant = (settings.video, settings.grid, build, fingerprint, *taken)
+    burn = msgspec.structs.replace(settings.burn, font_path="")
+    taken = (source, settings.sequence, settings.trim, settings.images)
+    drawn = (*([filters] if filters.graph else ()), *([burn] if burn.lines else ()))
+    grid = msgspec.structs.replace(settings.grid, cuts_made_for=None)
+    relevant = (settings.video, grid, build, fingerprint, *taken, *drawn)
     return hashlib.sha256(msgspec.json.encode(relevant, order="sorted")).hexdigest()[:32]

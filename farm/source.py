@@ -7,6 +7,9 @@ Frame identity is the pts in the stream's time base; frame n of the job is the n
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
+from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 
 import msgspec
@@ -122,6 +125,9 @@ class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
     turn: str = ""  #: a filter that makes its pictures upright, which they are in what is said above
     constant: ConstantRate | None = None  #: pts and time_base above are those of a constant rate
     filtered: Filtered | None = None  #: what is said above of pictures and times is so behind the filters
+    origin: int | None = None  #: when the input's first frame is shown, in ticks; None: ``pts[0]``
+    input_frames: int = 0  #: that the input has, whatever is taken of it; 0: all are taken
+    timecode: str = ""  #: that the container gives the input's first frame, as it is written there
 
     @property
     def frames(self) -> int:
@@ -139,6 +145,30 @@ class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
         if self.filtered is not None:
             return not self.filtered.retimes and self.filtered.source.own_times
         return self.constant is None
+
+    @property
+    def first_shown(self) -> int:
+        """When the input's first frame is shown, in ticks."""
+        return self.pts[0] if self.origin is None else self.origin
+
+    @property
+    def input_numbers(self) -> Sequence[int]:
+        """Of each frame of the job: which frame of the input it shows, counted from 0; ascending. Behind
+        filters that give other frames: which one is shown where it is shown."""
+        if self.filtered is not None:
+            return self._numbers_before(self.filtered)
+        if self.images:  # a frame of theirs is one tick long
+            return [pts - self.first_shown for pts in self.pts]
+        if self.constant is not None:
+            return self.constant.picks
+        return self.kept or range(self.frames)
+
+    def _numbers_before(self, filtered: Filtered) -> Sequence[int]:
+        numbers = filtered.source.input_numbers
+        if not filtered.retimes:
+            return numbers
+        ratio = Fraction(*self.time_base) / Fraction(*filtered.source.time_base)
+        return [numbers[max(0, bisect_right(filtered.source.pts, pts * ratio) - 1)] for pts in self.pts]
 
 
 def changed_files(before: SourceIndex, now: SourceIndex) -> list[str]:

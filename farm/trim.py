@@ -109,6 +109,8 @@ def only(index: SourceIndex, kept: Sequence[int]) -> SourceIndex:
         pts=tuple(index.pts[frame] for frame in kept),
         keys=tuple(number for number, frame in enumerate(kept) if frame in keys),
         numbers=tuple(index.numbers[frame] for frame in kept) if index.numbers else (),
+        origin=index.first_shown,
+        input_frames=index.input_frames or index.frames,
     )
     if index.filtered is not None:  # which says what goes in; these are frames that come out
         return taken

@@ -19,6 +19,7 @@ import msgspec
 
 from farm.media.read import FrameReader, Numbered
 from farm.source import ConstantRate, SourceIndex
+from farm.timecode import retimed
 
 _DENOMINATOR_MAX = (1 << 31) - 1
 _START_STEPS = 1000  # a frame; where a start can't be told exactly beside the rate
@@ -44,6 +45,8 @@ def make_constant(index: SourceIndex, rate: Fraction) -> SourceIndex:
         frame_rate=(rate.numerator, rate.denominator),
         pts=tuple(start + step * k for k in range(frames)),
         keys=tuple(entered),
+        input_frames=index.frames,
+        timecode=retimed(index.timecode, index.frame_rate and Fraction(*index.frame_rate), rate),
         constant=ConstantRate(pts=index.pts, time_base=index.time_base, picks=tuple(picks)),
         warnings=(*index.warnings, *_words(index, picks, rate)),
     )

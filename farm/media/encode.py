@@ -28,7 +28,7 @@ from av.video.stream import VideoStream
 
 from farm.errors import UsageError
 from farm.media.hdr import hdr_options
-from farm.settings import IMAGES, VideoSettings
+from farm.settings import IMAGES, BurnSettings, VideoSettings
 from farm.source import SourceIndex
 
 _FULL_RANGE = 2
@@ -212,15 +212,20 @@ def check_encoder(index: SourceIndex, settings: VideoSettings, container: str) -
     return _warnings(index, settings, picture)
 
 
-def build_identity() -> str:
+def build_identity(burn: BurnSettings | None = None) -> str:
     """PyAV, FFmpeg's libraries and the processor's architecture: what a part's bytes depend on beside the
-    input and the settings."""
+    input and the settings; and Pillow, where text is to be burnt in."""
     libraries = " ".join(
         f"{name}-{'.'.join(map(str, version))}"
         for name, version in sorted(av.library_versions.items())
         if name in ("libavcodec", "libavformat", "libavutil", "libswscale")
     )
-    return f"PyAV-{av.__version__} FFmpeg-{av.ffmpeg_version_info} {libraries} {platform.machine().lower()}"
+    build = f"PyAV-{av.__version__} FFmpeg-{av.ffmpeg_version_info} {libraries} {platform.machine().lower()}"
+    if burn is None or not burn.lines:
+        return build
+    from farm.media.letters import drawing_identity  # only then is Pillow loaded
+
+    return f"{build} {drawing_identity()}"
 
 
 def _codec(name: str) -> av.Codec:

@@ -70,6 +70,7 @@ def filter_index(index: SourceIndex, settings: JobSettings) -> SourceIndex:
         packets=(),
         constant=None,
         kept=(),
+        input_frames=index.input_frames or index.frames,
         filtered=Filtered(
             source=index,
             before=judged.before,
@@ -161,6 +162,7 @@ class _Trial:
             time_base=time_base,
             pts=pts,
             keys=(),
+            origin=round(source.first_shown * ratio),
             damage=(*source.damage, *damage),
             frame_rate=measured_rate(rate, pts, clock.tick) or source.frame_rate,
             cut=None if source.cut is None else (round(source.cut[0] * ratio), _scaled(source.cut[1], ratio)),

@@ -336,7 +336,17 @@ def _assemble(
         mastering_display=mastering_display(frame),
         content_light=content_light(frame),
         display_matrix=display_matrix(frame),
+        timecode=_timecode(container, video),
     )
+
+
+def _timecode(container: InputContainer, video: VideoStream) -> str:
+    """The label of the first frame, where the container has one: on the video, itself, or its time track."""
+    for tags in (video.metadata, container.metadata, *(stream.metadata for stream in container.streams)):
+        for name, value in tags.items():
+            if name.lower() == "timecode":
+                return value.strip()
+    return ""
 
 
 def _damage(container: InputContainer, video: VideoStream, scan: _Scan, trial: _Trial) -> list[str]:

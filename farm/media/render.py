@@ -20,7 +20,7 @@ from av.stream import Stream
 from av.video.frame import PictureType
 
 from farm.clock import Clock
-from farm.media.encode import choose_picture, conform, open_encoder
+from farm.media.encode import Picture, choose_picture, conform, open_encoder
 from farm.media.graph import FilterError
 from farm.media.pictures import open_pictures
 from farm.media.read import ReadAgain, ReadError
@@ -29,6 +29,8 @@ from farm.settings import JobSettings
 from farm.source import SourceIndex
 
 Kind = Literal["source", "filters", "encoder", "packets"]
+#: Frame, its number in the job, and its part.
+Finish = Callable[[av.VideoFrame, int, int], av.VideoFrame]
 
 
 class RenderError(Exception):
@@ -61,11 +63,11 @@ class PartRenderer:
         self, index: SourceIndex, settings: JobSettings, settings_hash: str, *, linear: bool = False
     ) -> None:
         """``linear``: read from the start of the file, whatever the index says. Raises UsageError if the
-        encoder takes no pixel format the source can become."""
+        encoder takes no pixel format the source can become, or what is to be burnt in can't be drawn."""
         self._index = index
         self._settings = settings
         self._settings_hash = settings_hash
-        self._picture = choose_picture(index, settings.video)
+        self._finish = open_finish(index, settings, choose_picture(index, settings.video))
         self._progress: Progress | None = None
         self._pictures = open_pictures(index, settings, linear=linear, decoded=self._decoded)
 
@@ -126,7 +128,7 @@ class PartRenderer:
             for number, frame in self._pictures.read(start, stop, again=again):
                 progress.before_frame(number)
                 planned.add(self._index.pts[number])
-                write(_encode(encoder, conform(frame, self._picture)))
+                write(_encode(encoder, self._finish(frame, number, part)))
             if planned:  # encoders may fail when flushed without a frame
                 # What an encoder has looked ahead at takes long to come out, and is progress as it does.
                 write(_encode(encoder, None, progress.decoded))
@@ -146,6 +148,15 @@ class PartRenderer:
             self._progress.decoded()
 
 
+def open_finish(index: SourceIndex, settings: JobSettings, picture: Picture) -> Finish:
+    """What makes frames, upright and filtered, into what the encoder takes. Raises UsageError."""
+    if settings.burn.lines:
+        from farm.media.burn import Burner  # which loads what most workers never need
+
+        return Burner(index, settings, picture)
+    return lambda frame, number, part: conform(frame, picture)
+
+
 def measure_speed(
     index: SourceIndex, settings: JobSettings, seconds: float, clock: Clock
 ) -> tuple[int, float]:
@@ -155,7 +166,7 @@ def measure_speed(
     Encoders start afresh as often as in the job. Raises RenderError or UsageError.
     """
     length = _part_frames(index, settings)
-    picture = choose_picture(index, settings.video)
+    finish = open_finish(index, settings, choose_picture(index, settings.video))
     pictures = open_pictures(index, settings, linear=True)
     begun = clock.now()
     frames = start = 0
@@ -163,8 +174,8 @@ def measure_speed(
         while clock.now() - begun < seconds:
             encoder = open_encoder(index, settings.video)
             stop = min(start + length, index.frames)
-            for _, frame in pictures.read(start, stop):
-                _encode(encoder, conform(frame, picture))
+            for number, frame in pictures.read(start, stop):
+                _encode(encoder, finish(frame, number, 0))
                 frames += 1
                 if clock.now() - begun >= seconds:
                     break

@@ -184,7 +184,8 @@ def index_sequence(pattern: Pattern, settings: JobSettings) -> SourceIndex:
     """
     images, warnings = close_gaps(list_images(pattern), pattern, settings.sequence.on_gap)
     rate = settings.source.fps or _RATE
-    kept = kept_frames(range(len(images)), 1 / Fraction(*rate), settings.trim)
+    input_frames = len(images)
+    kept = kept_frames(range(input_frames), 1 / Fraction(*rate), settings.trim)
     images = [images[number] for number in kept]
     refuse_gaps(images, pattern)
     pts = range(0, len(images) * kept.step, kept.step)
@@ -198,7 +199,12 @@ def index_sequence(pattern: Pattern, settings: JobSettings) -> SourceIndex:
         warnings.append(f"all images are scaled to {index.width}x{index.height}, whatever their shape")
     average = Fraction(*rate) / kept.step
     return msgspec.structs.replace(
-        index, frame_rate=rational(average), cut=(0, pts.stop), warnings=tuple(warnings)
+        index,
+        frame_rate=rational(average),
+        cut=(0, pts.stop),
+        warnings=tuple(warnings),
+        origin=-kept.start,
+        input_frames=input_frames,
     )
 
 

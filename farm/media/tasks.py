@@ -10,9 +10,10 @@ from typing import Literal
 from farm.clock import MonotonicClock
 from farm.errors import UsageError
 from farm.facts import Probed, StitchFacts, VerifyFacts
+from farm.media.burn import Burner
 from farm.media.clip import make_clip
 from farm.media.constant import make_constant
-from farm.media.encode import build_identity, check_encoder
+from farm.media.encode import build_identity, check_encoder, choose_picture
 from farm.media.filtered import filter_index
 from farm.media.images import verify_images, write_images
 from farm.media.index import index_source
@@ -35,10 +36,12 @@ def probe_job(path: Path, settings: JobSettings) -> Probed:
     """Index the input and check that the encoder and the container take it. Raises UnevenError."""
     index = _index(path, settings)
     warnings = check_encoder(index, settings.video, settings.container)
+    if settings.burn.lines:
+        warnings += Burner(index, settings, choose_picture(index, settings.video)).warnings
     plan = plan_streams(path, index, settings.container, settings.audio)
     return Probed(
         index=index,
-        build=build_identity(),
+        build=build_identity(settings.burn),
         streams=(
             *((numbered_words(index.numbers),) if index.numbers else ()),
             *(choice.words for choice in plan.choices if choice not in plan.lost),

@@ -27,5 +27,5 @@ def run_worker(spec: WorkerSpec, sock: socket.socket) -> None:
         return PartRenderer(index, spec.settings, spec.settings_hash, linear=linear)
 
     log = FileLog(spec.log_dir, spec.name)
-    truthful = msgspec.structs.replace(spec, build=build_identity())
+    truthful = msgspec.structs.replace(spec, build=build_identity(spec.settings.burn))
     sys.exit(WorkerLoop(truthful, sock, open_renderer, log, MonotonicClock()).run())
