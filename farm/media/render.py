@@ -134,10 +134,10 @@ class PartRenderer:
                 planned.add(pts)
                 damaged += [pts] if frame.is_corrupt else []
                 resized += [pts] if size is not None and (frame.width, frame.height) != size else []
-                write(_encode(encoder, conform(self._turn(frame), self._picture)))
+                write(encode(encoder, conform(self._turn(frame), self._picture)))
             if planned:  # encoders may fail when flushed without a frame
                 # What an encoder has looked ahead at takes long to come out, and is progress as it does.
-                write(_encode(encoder, None, progress.decoded))
+                write(encode(encoder, None, progress.decoded))
             _check(part, encoder.codec.name, planned, made)
             following = self._reader.next_frame
             return writer.finish(
@@ -173,11 +173,11 @@ def measure_speed(
             encoder = open_encoder(index, settings.video)
             stop = min(start + length, index.frames)
             for _, frame in reader.read(start, stop):
-                _encode(encoder, conform(turn(frame), picture))
+                encode(encoder, conform(turn(frame), picture))
                 frames += 1
                 if clock.now() - begun >= seconds:
                     break
-            _encode(encoder, None)
+            encode(encoder, None)
             start = stop % index.frames
     except ReadError as error:
         raise RenderError("source", str(error)) from error
@@ -192,7 +192,7 @@ def _part_frames(index: SourceIndex, settings: JobSettings) -> int:
     return max(1, grid.frames or round((grid.seconds or 4.0) * rate))
 
 
-def _encode(
+def encode(
     encoder: av.VideoCodecContext, frame: av.VideoFrame | None, came: Callable[[], None] = lambda: None
 ) -> list[PartPacket]:
     """The packets that come out for ``frame``, or for None all that are left; ``came`` hears of each.

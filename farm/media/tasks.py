@@ -12,7 +12,8 @@ from farm.errors import UsageError
 from farm.facts import Probed, StitchFacts, VerifyFacts
 from farm.media.clip import make_clip
 from farm.media.constant import make_constant
-from farm.media.encode import build_identity, check_encoder
+from farm.media.encode import build_identity
+from farm.media.encoder_check import check_encoder
 from farm.media.images import verify_images, write_images
 from farm.media.index import index_source
 from farm.media.render import measure_speed
@@ -20,6 +21,7 @@ from farm.media.sequence import index_sequence, player_warnings
 from farm.media.stitch import stitch
 from farm.media.streams import plan_streams
 from farm.media.turn import turn_index
+from farm.media.twice import encode_twice
 from farm.media.unwanted import refuse_unwanted
 from farm.media.verify import verify
 from farm.outputs import number_images, numbered_words
@@ -35,6 +37,7 @@ def probe_job(path: Path, settings: JobSettings) -> Probed:
     index = _index(path, settings)
     warnings = check_encoder(index, settings.video, settings.container)
     plan = plan_streams(path, index, settings.container, settings.audio)
+    differs = encode_twice(index, settings, MonotonicClock())
     return Probed(
         index=index,
         build=build_identity(),
@@ -49,6 +52,7 @@ def probe_job(path: Path, settings: JobSettings) -> Probed:
             *player_warnings(index, settings.video),
             *(choice.words for choice in plan.lost),
         ),
+        not_alike="" if differs is None else differs.words(settings.video.encoder),
     )
 
 

@@ -12,7 +12,8 @@ import av
 import pytest
 
 from farm.errors import UsageError
-from farm.media.encode import build_identity, check_encoder, choose_picture, conform, open_encoder
+from farm.media.encode import build_identity, choose_picture, conform, open_encoder
+from farm.media.encoder_check import check_encoder
 from farm.media.index import index_source
 from farm.media.read import frame_crc
 from farm.settings import VideoSettings
