@@ -78,7 +78,8 @@ def carry_out(
             report.started(run_id, opened.folder.logs)
         result, summary = show(live, showing, request.fleet)
         with suppress(OutputError):
-            catalogue.note_end(run_id, result.exit_code, result.message or "done and verified")
+            outcome = "sample rendered" if result.sample else result.message or "done and verified"
+            catalogue.note_end(run_id, result.exit_code, outcome)
     finally:
         server.close()
     if result.exit_code is ExitCode.BUG:
@@ -93,7 +94,11 @@ def carry_out(
         # A run that is done and only lost its JSON has nothing to go on with; nor has a lost folder.
         if resumable and summary.exit_code != 0 and (plan.folder_path / JOURNAL_NAME).exists():
             retry = " --retry-failed" if summary.set_aside_frames else ""
+            if request.sample is not None:
+                tell("The sample goes on with the same command; the whole film does with the next line.")
             tell(f"Go on with: uneven resume {shlex.quote(str(plan.folder_path))}{retry}")
+    elif result.sample and showing.ui != "none":
+        tell(f"Render the rest with: uneven resume {shlex.quote(str(plan.folder_path))}")
     records = result.recording or plan.folder_path
     return tell_verdicts(expectations, records, result.exit_code, showing.ui, tell)
 

@@ -51,6 +51,8 @@ from farm.events import (
     RelayStarted,
     RunFinished,
     RunOpened,
+    SampleChosen,
+    SamplePredicted,
     SeamMismatched,
     WorkerAdded,
     WorkerBlocked,
@@ -233,6 +235,25 @@ def _drain_started(e: DrainStarted) -> Words:
 def _work_finished(e: WorkFinished) -> Words:
     text = f"work finished in {seconds(e.makespan_seconds)}: {plural(e.credited_frames, 'frame')} credited"
     return "run", "", text + (f", {count(e.set_aside_frames)} set aside" if e.set_aside_frames else "")
+
+
+def _sample_chosen(e: SampleChosen) -> Words:
+    return "run", "", f"a sample alone is rendered: {plural(len(e.parts), 'part')} spread over the film"
+
+
+def _sample_predicted(e: SamplePredicted) -> Words:
+    return "run", "", f"predicted for the whole film: {'; '.join(predicted_words(e))}"
+
+
+def predicted_words(e: SamplePredicted) -> tuple[str, ...]:
+    """The size and, if it is known, the time, each with its range."""
+    low, likely, high = map(size, (e.low_bytes, e.likely_bytes, e.high_bytes))
+    words = [f"{likely} of video" + (f" ({low} to {high})" if low != high else "")]
+    if e.likely_seconds is not None and e.low_seconds is not None and e.high_seconds is not None:
+        low, likely, high = map(duration, (e.low_seconds, e.likely_seconds, e.high_seconds))
+        rest = "" if e.rest_seconds is None else f", {duration(e.rest_seconds)} of them for the rest"
+        words.append(f"{likely} of rendering{rest}" + (f" (in all {low} to {high})" if low != high else ""))
+    return tuple(words)
 
 
 def _output_verified(e: OutputVerified) -> Words:
@@ -429,6 +450,8 @@ _WORDS: Final[dict[type, Callable[[Any], Words]]] = {
     JobResumed: _job_resumed,
     DrainStarted: _drain_started,
     WorkFinished: _work_finished,
+    SampleChosen: _sample_chosen,
+    SamplePredicted: _sample_predicted,
     OutputVerified: _output_verified,
     RunFinished: _run_finished,
     WorkerJoined: _worker_joined,

@@ -29,6 +29,8 @@ MAGIC = b"UNEVENP1"
 _END = 0xFFFFFFFF
 _LENGTH = struct.Struct("<I")
 _PACKET = struct.Struct("<qqqBI")
+#: What a part file adds to each packet.
+PACKET_BYTES = _LENGTH.size + _PACKET.size
 _JSON_LIMIT_BYTES = 16 << 20
 _NO_DTS = -(1 << 63)
 _T = TypeVar("_T", bound=msgspec.Struct)

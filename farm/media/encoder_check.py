@@ -78,6 +78,7 @@ def _said_of_options(index: SourceIndex, settings: VideoSettings) -> list[str]:
     list that it only logs not to have taken."""
     if not settings.options:
         return []
+
     def open_with(settings: VideoSettings) -> None:
         with suppress(UsageError):  # without an option it may be that nothing fits
             open_encoder(index, settings)

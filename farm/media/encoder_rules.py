@@ -120,12 +120,12 @@ _AVERAGE_SHORTFALL: Final = ((24, 31), (60, 18), (120, 8), (240, 4))
 
 
 class _Entry(NamedTuple):
-    """One setting a user gave: in which list (empty: none), its name with dashes, its value, as it was said."""
+    """One setting that a user gave."""
 
-    where: str
-    name: str
+    where: str  #: the option that holds the list; empty: it is an option of its own
+    name: str  #: with dashes
     value: str
-    said: str
+    said: str  #: as it was given
 
 
 def refuse_options(settings: VideoSettings) -> None:

@@ -2,7 +2,7 @@
 
 Rules of this file:
 - FFmpeg's log comes through PyAV; x264, x265 and SVT-AV1 also write to standard error past it, so that is
-  taken for the while, too. It belongs to the whole process: for checks in child processes only, one at a time;
+  taken for the while, too. It is the whole process's: for checks in child processes only, one at a time;
 - PyAV's log callback takes the interpreter's lock, which no thread of an encoder at work should wait for:
   nothing is listened to while parts are rendered.
 """

@@ -52,7 +52,7 @@ class Difference(NamedTuple):
 def encode_twice(
     index: SourceIndex, settings: JobSettings, clock: Clock, budget_seconds: float = BUDGET_SECONDS
 ) -> Difference | None:
-    """None: both times the same. Raises UsageError if the encoder fails, or gives other packets than frames."""
+    """None: both times the same. Raises UsageError if the encoder fails, or its packets aren't the frames."""
     begun = clock.now()
     frames: list[av.VideoFrame] = []
     last_seconds = 0.0
@@ -106,5 +106,7 @@ def _encoded(
         made = f"it made {len(packets)} packets of {len(frames)} frames, or changed their times"
         raise UsageError(refusal(video, made))
     if not packets[0].key:
-        raise UsageError(refusal(video, "a part has to begin with a keyframe, and with these options none does"))
+        raise UsageError(
+            refusal(video, "a part has to begin with a keyframe, and with these options none does")
+        )
     return [encoder.extradata, *((packet.pts, packet.key, packet.data) for packet in packets)]

@@ -14,6 +14,7 @@ from farm.frames import PartGrid, parse_token
 from farm.relay.disputes import maker
 from farm.relay.ledger import (
     CREDITED,
+    DEFERRED,
     HOLD,
     IN_FLIGHT,
     OPEN,
@@ -21,6 +22,7 @@ from farm.relay.ledger import (
     ChunkRecord,
     ClaimRecord,
     EndedClaim,
+    OpenRanges,
     WorkerRecord,
 )
 
@@ -65,6 +67,19 @@ def _relay_started(books: Books, at: float, event: ev.RelayStarted) -> None:
     books.draining = False
     books.held = ""
     books.finished = False
+    books.sample = None
+    if books.deferred_frames:
+        books.deferred_frames = 0
+        for part in reversed(range(books.grid.parts)):
+            if books.parts[part] == DEFERRED:
+                _open_part(books, part)
+
+
+def _sample_chosen(books: Books, at: float, event: ev.SampleChosen) -> None:
+    books.sample = frozenset(event.parts)
+    ranges, books.open = list(books.open), OpenRanges()
+    for start, stop in reversed(ranges):
+        _reopen_parts(books, start, stop)
 
 
 def _options_changed(books: Books, at: float, event: ev.OptionsChanged) -> None:
@@ -351,9 +366,24 @@ def _range_reopened(books: Books, at: float, event: ev.RangeReopened) -> None:
 
 
 def _reopen_parts(books: Books, start: int, stop: int) -> None:
+    """Open, or deferred if they are not in the sample."""
     first, last = books.grid.part_at(start), books.grid.part_at(stop)
-    books.parts[first:last] = bytes((OPEN,)) * (last - first)
-    books.open.put_first(start, stop)
+    if books.sample is None:
+        books.parts[first:last] = bytes((OPEN,)) * (last - first)
+        books.open.put_first(start, stop)
+        return
+    for part in reversed(range(first, last)):
+        if part in books.sample:
+            _open_part(books, part)
+        else:
+            books.parts[part] = DEFERRED
+            books.deferred_frames += books.grid.size(part)
+            books.taken_from.pop(part, None)
+
+
+def _open_part(books: Books, part: int) -> None:
+    books.parts[part] = OPEN
+    books.open.put_first(books.grid.start(part), books.grid.stop(part))
 
 
 def _part_credited(books: Books, at: float, event: ev.PartCredited) -> None:
@@ -485,6 +515,7 @@ def _heard(books: Books, at: float, worker: str) -> None:
 HANDLERS: Final[dict[type, Callable[[Books, float, Any], None]]] = {
     ev.RunOpened: _run_opened,
     ev.RelayStarted: _relay_started,
+    ev.SampleChosen: _sample_chosen,
     ev.OptionsChanged: _options_changed,
     ev.GrantsHeld: _grants_held,
     ev.GrantsFreed: _grants_freed,
