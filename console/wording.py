@@ -249,6 +249,8 @@ def predicted_words(e: SamplePredicted) -> tuple[str, ...]:
     """The size and, if it is known, the time, each with its range."""
     low, likely, high = map(size, (e.low_bytes, e.likely_bytes, e.high_bytes))
     words = [f"{likely} of video" + (f" ({low} to {high})" if low != high else "")]
+    if not e.video_bytes:  # in a simulation nothing has a size
+        words = []
     if e.likely_seconds is not None and e.low_seconds is not None and e.high_seconds is not None:
         low, likely, high = map(duration, (e.low_seconds, e.likely_seconds, e.high_seconds))
         rest = "" if e.rest_seconds is None else f", {duration(e.rest_seconds)} of them for the rest"
