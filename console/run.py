@@ -29,6 +29,7 @@ from farm.journal import RunCatalogue, read_recording
 from farm.outputs import is_images
 from farm.paths import check_free, printable
 from farm.plan import JobRequest, OpenedRun, Plan, open_run
+from farm.sampling import SAMPLED, SampleSize, sample_parts
 from farm.scenario.expect import Expectation
 from farm.scratch import scratch_folder
 from farm.settings import CONTAINERS, IMAGES, GridSettings, JobSettings, VideoSettings
@@ -78,7 +79,7 @@ def carry_out(
             report.started(run_id, opened.folder.logs)
         result, summary = show(live, showing, request.fleet)
         with suppress(OutputError):
-            outcome = "sample rendered" if result.sample else result.message or "done and verified"
+            outcome = SAMPLED if result.sample else result.message or "done and verified"
             catalogue.note_end(run_id, result.exit_code, outcome)
     finally:
         server.close()
@@ -148,6 +149,7 @@ def print_plan(plan: Plan) -> None:
         f"encoder   {video.encoder}"
         + (f", crf {video.crf:g}" if video.crf is not None else "")
         + (f", preset {video.preset}" if video.preset else ""),
+        *((f"sample    {_sample(plan, request.sample)}",) if request.sample is not None else ()),
         *(f"stream    {line}" for line in plan.probed.streams),
         f"fleet     {len(request.fleet)} workers: {', '.join(_speed(p) for p in request.fleet)}",
         f"policy    {request.options.policy}, tail {request.options.tail}",
@@ -156,6 +158,11 @@ def print_plan(plan: Plan) -> None:
         *(f"warning   {line}" for line in (*plan.probed.warnings, plan.memory_note) if line),
     ]
     give_line("\n".join(lines))
+
+
+def _sample(plan: Plan, size: SampleSize) -> str:
+    chosen = sample_parts(plan.grid.parts, size)
+    return f"{text.plural(len(chosen), 'part')}, {text.count(sum(map(plan.grid.size, chosen)))} frames"
 
 
 def _speed(profile: WorkerProfile) -> str:

@@ -50,7 +50,7 @@ from farm.relay.books import CREDITED, SET_ASIDE
 from farm.relay.relay import Relay
 from farm.relay.turn import Outcome
 from farm.salvage import finish, note_run
-from farm.sampling import predict, sample_parts
+from farm.sampling import SAMPLED, predict, sample_parts
 from farm.store import Store
 from farm.stories import told_ends
 from farm.worker.spec import WorkerSpec
@@ -481,7 +481,7 @@ class Job:
         """The run folder stays, for the rest."""
         result = JobResult(exit_code=ExitCode.DONE, message="", sample=True)
         try:
-            await self._finish_journal(result, "sample rendered", None)
+            await self._finish_journal(result, SAMPLED, None)
         finally:
             self._run.folder.close()
         return result

@@ -30,6 +30,8 @@ from farm.fleet import WorkerProfile
 from farm.frames import PartGrid
 from farm.parts import PACKET_BYTES
 
+#: How a run is said to have ended that rendered its sample.
+SAMPLED: Final = "sample rendered"
 #: Fewer parts say nothing of how much parts differ.
 PARTS_MIN: Final = 3
 #: Header, footer and end of a part file, about.

@@ -38,6 +38,8 @@ def probe_job(path: Path, settings: JobSettings) -> Probed:
     warnings = check_encoder(index, settings.video, settings.container)
     plan = plan_streams(path, index, settings.container, settings.audio)
     differs = encode_twice(index, settings, MonotonicClock())
+    if differs is not None and differs.of_header:
+        raise UsageError(f"{differs.words(settings.video.encoder)}: parts that it makes can't be joined")
     return Probed(
         index=index,
         build=build_identity(),

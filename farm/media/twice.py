@@ -33,7 +33,7 @@ from farm.source import SourceIndex
 #: Frames of one try after the other.
 _FRAMES = (2, 8, 24)
 #: A try is not begun if all would take longer, as far as the ones before tell.
-BUDGET_SECONDS = 0.5
+BUDGET_SECONDS = 0.35
 
 _Packet = tuple[int, bool, bytes]
 
@@ -44,8 +44,12 @@ class Difference(NamedTuple):
     frames: int  #: that were encoded
     packet: int  #: counted in decoding order; -1: the encoder's header
 
+    @property
+    def of_header(self) -> bool:
+        return self.packet < 0
+
     def words(self, encoder: str) -> str:
-        where = "the encoder's header" if self.packet < 0 else f"packet {self.packet}"
+        where = "the encoder's header" if self.of_header else f"packet {self.packet}"
         return f"{encoder} was given the same {self.frames} frames twice, and {where} came out otherwise"
 
 
