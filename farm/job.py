@@ -43,6 +43,7 @@ from farm.journal import JournalWriter
 from farm.loopwatch import LoopWatch
 from farm.machine import read_machine, usable_cores, worker_memory_bytes
 from farm.outputs import discard, place
+from farm.parts import overhead_bytes
 from farm.paths import check_free, make_durable, partial_path, printable, reason
 from farm.plan import OpenedRun
 from farm.recheck import recheck_store
@@ -473,8 +474,11 @@ class Job:
     async def _predict(self) -> None:
         books = self._relay.books
         fleet, possible = self._request.fleet, books.fps_possible
-        predicted = predict(books.grid, books.credits, fleet, possible)
-        if predicted is not None:
+        if books.credits:
+            one = self._store.path(next(iter(books.credits.values())).file)
+            beside = await asyncio.to_thread(overhead_bytes, one)
+            predicted = predict(books.grid, books.credits, fleet, possible, beside)
+            assert predicted is not None
             await self._log.commit(self.clock.now(), [predicted])
 
     async def _end_sample(self) -> JobResult:

@@ -34,10 +34,11 @@ from farm.parts import PACKET_BYTES
 SAMPLED: Final = "sample rendered"
 #: Fewer parts say nothing of how much parts differ.
 PARTS_MIN: Final = 3
-#: Header, footer and end of a part file, about.
-_FILE_BYTES: Final = 640
-#: Student's t for nine in ten, by degrees of freedom from 1; beyond, the last one.
-_T90: Final = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81, 1.78, 1.75, 1.73, 1.72, 1.71)
+#: What a part file has beside its packets, about, where nobody looked.
+_FILE_BYTES: Final = 400
+#: Student's t for 19 in 20, by degrees of freedom from 1; beyond, the last one. Measured (docs/encoders.md),
+#: about nine in ten films lie within: parts differ by more than a normal distribution has them.
+_T: Final = (12.7, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.1)
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)%\Z", re.ASCII)
 _PARTS = re.compile(r"\d{1,9}\Z", re.ASCII)
 
@@ -93,14 +94,16 @@ def predict(
     credits: Mapping[int, ev.PartCredited | ev.PartAdopted],
     fleet: Sequence[WorkerProfile] = (),
     fps_possible: float | None = None,
+    file_bytes: int = _FILE_BYTES,
 ) -> ev.SamplePredicted | None:
     """What the whole will come to. None: nothing is rendered.
 
     ``fleet``: who will render it. ``fps_possible``: what they can give together at most, if known.
+    ``file_bytes``: what a part file has beside its packets.
     """
     if not credits:
         return None
-    sizes = {part: _video_bytes(credit) for part, credit in credits.items()}
+    sizes = {part: _video_bytes(credit, file_bytes) for part, credit in credits.items()}
     bytes_ = extrapolate(grid, {part: size / grid.size(part) for part, size in sizes.items()})
     speeds = _speeds(grid, credits)
     costs = {
@@ -150,7 +153,7 @@ def extrapolate(grid: PartGrid, values: Mapping[int, float]) -> Range:
         return Range(known, known + rest, known + 2 * rest)
     steps = [(after.value - before.value) ** 2 for before, after in pairwise(points)]
     deviation = math.sqrt(sum(steps) / (2 * len(steps)) * (1 / len(points) + 1 / len(missing)))
-    doubt = _T90[min(len(steps), len(_T90)) - 1] * deviation * sum(map(grid.size, missing))
+    doubt = _T[min(len(steps), len(_T)) - 1] * deviation * sum(map(grid.size, missing))
     return Range(known + max(rest - doubt, 0.0), known + rest, known + rest + doubt)
 
 
@@ -164,9 +167,9 @@ def _between(points: Sequence[_Point], middles: Sequence[float], middle: float) 
     return left.value + share * (right.value - left.value)
 
 
-def _video_bytes(credit: ev.PartCredited | ev.PartAdopted) -> int:
+def _video_bytes(credit: ev.PartCredited | ev.PartAdopted, file_bytes: int) -> int:
     lost = credit.lost_frames if isinstance(credit, ev.PartCredited) else 0
-    return max(credit.size_bytes - _FILE_BYTES - PACKET_BYTES * (credit.frames - lost), 0)
+    return max(credit.size_bytes - file_bytes - PACKET_BYTES * (credit.frames - lost), 0)
 
 
 def _speeds(grid: PartGrid, credits: Mapping[int, ev.PartCredited | ev.PartAdopted]) -> dict[str, float]:

@@ -13,14 +13,14 @@ from farm import events as ev
 from farm.errors import UsageError
 from farm.fleet import WorkerProfile
 from farm.frames import PartGrid
-from farm.parts import PartHeader, PartPacket, PartWriter
+from farm.parts import PartHeader, PartPacket, PartWriter, overhead_bytes
 from farm.sampling import SampleSize, extrapolate, parse_sample, predict, sample_parts
 
 GRID = PartGrid(tuple(range(0, 1001, 10)))  # 100 parts of 10 frames
 
 
-def credited(part: int, worker: str = "w1", *, size: int = 970, seconds: float = 1.0) -> ev.PartCredited:
-    """970: header and footer of a part file, and 33 bytes for each packet, without a byte of video."""
+def credited(part: int, worker: str = "w1", *, size: int = 730, seconds: float = 1.0) -> ev.PartCredited:
+    """730: header and footer of a part file, and 33 bytes for each packet, without a byte of video."""
     return ev.PartCredited(
         part=part,
         frames=10,
@@ -124,5 +124,5 @@ def test_the_size_is_that_of_the_packets(tmp_path) -> None:  # type: ignore[no-u
             writer.add(PartPacket(number * 512, None, 512, number == 0, bytes(400)))
         facts = writer.finish(frames=100, first_frame_crc=1 << 31, next_frame_crc=1 << 31)
     credit = ev.PartAdopted(part=0, frames=100, file="", size_bytes=facts.size_bytes, sha256="")
-    found = predict(PartGrid((0, 100)), {0: credit})
-    assert found is not None and abs(found.video_bytes - 40_000) < 300
+    found = predict(PartGrid((0, 100)), {0: credit}, file_bytes=overhead_bytes(tmp_path / "part"))
+    assert found is not None and abs(found.video_bytes - 40_000) < 30
