@@ -35,7 +35,7 @@ class LeaveQuestion(Question):
 
     def _told(self) -> list[str]:
         model = self._model
-        left = model.frames - model.credited_frames - model.set_aside_frames
+        left = model.target_frames - model.credited_frames - model.set_aside_frames
         lines = [f"The run goes on without this view: {count(left)} frames are not credited yet."]
         if model.drain_reason is not None:
             lines.append("It is draining already: parts in progress are being finished.")

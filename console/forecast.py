@@ -72,7 +72,7 @@ def lower_bound(model: RunState) -> float | None:
             fleet.append((worker.overhead_seconds, rate))
         elif not worker.is_gone:
             return None
-    return bound_of(model.frames - model.set_aside_frames, fleet)
+    return bound_of(model.target_frames - model.set_aside_frames, fleet)
 
 
 def overall_progress(model: RunState) -> float:
@@ -80,7 +80,7 @@ def overall_progress(model: RunState) -> float:
     if model.finish is not None and model.finish.exit_code == 0:
         return 1.0
     settled = model.credited_frames + model.set_aside_frames
-    share = settled / model.frames if model.frames else 0.0
+    share = settled / model.target_frames if model.target_frames else 0.0
     if model.phase not in PHASE_WEIGHTS:
         return share * PROGRESS_BEFORE_END
     done = 0.0

@@ -73,6 +73,9 @@ class Model(RunState):
     def _relay_started(self, at: float, event: ev.RelayStarted) -> None:
         self.epoch = event.epoch
         self.resumed_frames = self.credited_frames
+        self.sample, self.deferred_frames = None, 0
+        if self.finish is not None and self.finish.sample:
+            self.restart_progress()  # which was that of the sample
         self.estimated = None
         self.drain_reason = self.paused_since = self.finish = self.work = self.steady_since = None
         self.drain_until = self.gauges = None
@@ -142,6 +145,16 @@ class Model(RunState):
 
     def _work_finished(self, at: float, event: ev.WorkFinished) -> None:
         self.work = event
+
+    def _sample_chosen(self, at: float, event: ev.SampleChosen) -> None:
+        self.sample = frozenset(event.parts)
+        waits = (OPEN, LAPSED)
+        for part in range(self.parts):
+            if self.part_state[part] in waits and part not in self.sample:
+                self.deferred_frames += self.grid.size(part)
+
+    def _sample_predicted(self, at: float, event: ev.SamplePredicted) -> None:
+        self.predicted = event
 
     def _run_finished(self, at: float, event: ev.RunFinished) -> None:
         self.finish, self.last_finish_at = event, at
@@ -342,6 +355,8 @@ class Model(RunState):
         frames = self.map.void(event.part)
         if not frames:
             return
+        if self.sample is not None and event.part not in self.sample:
+            self.deferred_frames += frames
         credit = self.credits.pop(event.part)
         self.book.void(at, event, credit.chunk, frames)
         self.voided_frames += frames
@@ -392,6 +407,8 @@ _HANDLERS: Final[dict[type, Callable[[Model, float, Any], None]]] = {
     ev.VitalsSampled: Model._vitals_sampled,
     ev.WorkFinished: Model._work_finished,
     ev.RunFinished: Model._run_finished,
+    ev.SampleChosen: Model._sample_chosen,
+    ev.SamplePredicted: Model._sample_predicted,
     ev.OperatorActed: Model._operator_acted,
     ev.WorkerJoined: Model._worker_joined,
     ev.WorkerLeft: Model._worker_left,

@@ -91,6 +91,21 @@ ClaimAhead = Annotated[
 MaxTries = Annotated[
     int, typer.Option("--max-tries", min=1, help="Failures after which a part is set aside.")
 ]
+AllowNondeterministic = Annotated[
+    bool,
+    typer.Option(
+        "--allow-nondeterministic",
+        help="Take an encoder that gives other bytes each time; the promise of equal bytes falls.",
+    ),
+]
+Sample = Annotated[
+    str | None,
+    typer.Option(
+        "--sample",
+        metavar="SHARE",
+        help="Render parts spread over the film alone (5%, or 20 parts) and predict size and time.",
+    ),
+]
 Backoff = Annotated[
     float,
     typer.Option(

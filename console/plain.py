@@ -133,8 +133,8 @@ class PlainReporter:
                 self._write(line, whole=True)
 
     def _resume(self, model: Model, now: float) -> None:
-        done = f"{text.count(model.credited_frames)} of {text.count(model.frames)} frames"
-        share = text.share(model.credited_frames, model.frames)
+        done = f"{text.count(model.credited_frames)} of {text.count(model.target_frames)} frames"
+        share = text.share(model.credited_frames, model.target_frames)
         self._event(EventLine(now, "", "run", f"resumed: {done} ({share}) are credited already"))
         self.status(model, now)
 
@@ -199,7 +199,8 @@ def _facts(model: Model, now: float) -> list[str]:
     if model.phase not in (None, "work"):
         facts.append(f"{model.phase} {int(100 * model.phase_fraction)} %")
         return facts
-    facts.append(f"{text.count(model.credited_frames)} of {text.count(model.frames)} frames")
+    whole = " of the sample" if model.sample is not None else ""
+    facts.append(f"{text.count(model.credited_frames)} of {text.count(model.target_frames)} frames{whole}")
     if model.paused:
         facts.append(f"paused for {text.duration(model.paused_seconds(now))}")
     else:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
+from msgspec.structs import replace as replace_fields
 
 from console import burnoptions as burn
 from console import options as opt
@@ -22,6 +23,7 @@ from farm.folder import holds_run
 from farm.journal import RunCatalogue
 from farm.paths import FOLDER_SUFFIX, run_folder_path
 from farm.plan import JobRequest, make_plan, request_of
+from farm.sampling import parse_sample
 from farm.trim import parse_trim
 
 
@@ -87,6 +89,8 @@ def render(
     halt: opt.HaltWhen = None,
     memfree: opt.Memfree = None,
     nice: opt.Nice = None,
+    allow_nondeterministic: opt.AllowNondeterministic = False,
+    sample: opt.Sample = None,
     fault: opt.FaultLines = None,
     scenario: opt.ScenarioPath = None,
     overwrite: opt.Overwrite = False,
@@ -164,6 +168,7 @@ def render(
         memfree,
         nice,
     )
+    options = replace_fields(options, allow_nondeterministic=allow_nondeterministic)
     request = JobRequest(
         source=source,
         output=output,
@@ -177,6 +182,7 @@ def render(
         fit_fleet=fit_fleet,
         faults=opt.faults(fault),
         skip_existing=skip_existing,
+        sample=None if sample is None else parse_sample(sample),
     )
     if plot is not None:
         request = opt.played(request, plot, typed)
@@ -208,6 +214,7 @@ def resume(
     halt: opt.HaltWhen = None,
     memfree: opt.Memfree = None,
     nice: opt.Nice = None,
+    allow_nondeterministic: opt.AllowNondeterministic = False,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Take up parts again that were set aside.")
     ] = False,
@@ -234,6 +241,8 @@ def resume(
     options = request.options
     options = opt.changed_options(options, schedule, tail, timeout, max_tries)
     options = opt.with_limits(options, halt, memfree, nice)
+    if allow_nondeterministic:
+        options = replace_fields(options, allow_nondeterministic=True)
     changes: dict[str, Any] = {
         "options": options,
         "folder": folder,

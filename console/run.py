@@ -29,6 +29,7 @@ from farm.journal import RunCatalogue, read_recording
 from farm.outputs import is_images
 from farm.paths import check_free, printable
 from farm.plan import JobRequest, OpenedRun, Plan, open_run
+from farm.sampling import SAMPLED, SampleSize, sample_parts
 from farm.scenario.expect import Expectation
 from farm.scratch import scratch_folder
 from farm.settings import CONTAINERS, IMAGES, GridSettings, JobSettings, VideoSettings
@@ -78,7 +79,8 @@ def carry_out(
             report.started(run_id, opened.folder.logs)
         result, summary = show(live, showing, request.fleet)
         with suppress(OutputError):
-            catalogue.note_end(run_id, result.exit_code, result.message or "done and verified")
+            outcome = SAMPLED if result.sample else result.message or "done and verified"
+            catalogue.note_end(run_id, result.exit_code, outcome)
     finally:
         server.close()
     if result.exit_code is ExitCode.BUG:
@@ -93,7 +95,11 @@ def carry_out(
         # A run that is done and only lost its JSON has nothing to go on with; nor has a lost folder.
         if resumable and summary.exit_code != 0 and (plan.folder_path / JOURNAL_NAME).exists():
             retry = " --retry-failed" if summary.set_aside_frames else ""
+            if request.sample is not None:
+                tell("The sample goes on with the same command; the whole film does with the next line.")
             tell(f"Go on with: uneven resume {shlex.quote(str(plan.folder_path))}{retry}")
+    elif result.sample and showing.ui != "none":
+        tell(f"Render the rest with: uneven resume {shlex.quote(str(plan.folder_path))}")
     records = result.recording or plan.folder_path
     return tell_verdicts(expectations, records, result.exit_code, showing.ui, tell)
 
@@ -145,6 +151,7 @@ def print_plan(plan: Plan) -> None:
         f"encoder   {video.encoder}"
         + (f", crf {video.crf:g}" if video.crf is not None else "")
         + (f", preset {video.preset}" if video.preset else ""),
+        *((f"sample    {_sample(plan, request.sample)}",) if request.sample is not None else ()),
         *(f"stream    {line}" for line in plan.probed.streams),
         f"fleet     {len(request.fleet)} workers: {', '.join(_speed(p) for p in request.fleet)}",
         f"policy    {request.options.policy}, tail {request.options.tail}",
@@ -171,6 +178,11 @@ def _filter_lines(plan: Plan) -> list[str]:
         f"{text.count(index.frames)} out",
         *(f"          reads {printable(Path(file.path))}" for file in filtered.files),
     ]
+
+
+def _sample(plan: Plan, size: SampleSize) -> str:
+    chosen = sample_parts(plan.grid.parts, size)
+    return f"{text.plural(len(chosen), 'part')}, {text.count(sum(map(plan.grid.size, chosen)))} frames"
 
 
 def _speed(profile: WorkerProfile) -> str:

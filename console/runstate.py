@@ -111,6 +111,9 @@ class RunState:
         self.credits: dict[int, Credit] = {}  #: of every credited part
 
         self.adopted_frames = 0
+        self.sample: frozenset[int] | None = None  #: the parts that are given out, where not all are
+        self.deferred_frames = 0  #: of parts that are open and wait for the sample's end
+        self.predicted: ev.SamplePredicted | None = None  #: the newest
         self.resumed_frames = 0  #: credited before the present start of the relay
         self.duplicated = 0  #: chunks in flight with two live claims or more
         self.granted = 0  #: claims ever granted, duplicates included
@@ -139,6 +142,11 @@ class RunState:
         return self.header.frames if self.header else 0
 
     @property
+    def target_frames(self) -> int:
+        """What the present work is to come to: all frames, but for those that wait for a sample's end."""
+        return self.frames - self.deferred_frames
+
+    @property
     def grid(self) -> PartGrid:
         return self.map.grid
 
@@ -157,7 +165,9 @@ class RunState:
 
     @property
     def open_frames(self) -> int:
-        return self.map.frames_in[OPEN] + self.map.frames_in[LAPSED] if self.header else 0
+        if not self.header:
+            return 0
+        return self.map.frames_in[OPEN] + self.map.frames_in[LAPSED] - self.deferred_frames
 
     @property
     def in_flight_frames(self) -> int:
@@ -221,6 +231,10 @@ class RunState:
         """How far the whole job is, 0 to 1, all phases weighted; never goes back."""
         self._progress = max(self._progress, overall_progress(self))
         return self._progress
+
+    def restart_progress(self) -> None:
+        """Other work begins, of which nothing is done."""
+        self._progress = 0.0
 
     def fps(self, now: float, seconds: int = 30) -> float:
         """Credited frames per second of late: over the last ``seconds`` of steady work."""

@@ -56,6 +56,7 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     credited_frames: int
     rendered_frames: int  #: encoded and not credited yet
     set_aside_frames: int
+    sample_frames: int | None  #: where only a sample is rendered: what is to be credited for it
     progress: float  #: of the whole job, 0 to 1
     at_seconds: float  #: lease time
     fps: float
@@ -103,6 +104,7 @@ def status_of(
         policy=model.options.policy,
         tail=model.options.tail,
         frames=model.frames,
+        sample_frames=None if model.sample is None else model.target_frames,
         credited_frames=model.credited_frames,
         rendered_frames=model.rendered_frames if live else 0,
         set_aside_frames=model.set_aside_frames,
@@ -151,7 +153,7 @@ def status_text(status: RunStatus, model: Model, now: float, width: int) -> str:
         f"run       {status.run_id}: {_how(status, model, now)}",
         f"input     {printable(status.input)}",
         f"output    {printable(status.output)}",
-        f"frames    {text.count(status.credited_frames)} of {text.count(status.frames)} credited"
+        f"frames    {text.count(status.credited_frames)} of {_target(status)} credited"
         + (f", {text.count(status.rendered_frames)} rendered ahead" if status.live else "")
         + (f", {text.count(status.set_aside_frames)} set aside" if status.set_aside_frames else ""),
     ]
@@ -204,5 +206,11 @@ def status_line(status: RunStatus, model: Model, now: float) -> str:
     eta = eta_text(model.eta(now))
     return (
         f"{status.run_id}  {status.state:<9} {int(100 * status.progress):>3} %  "
-        f"{text.count(status.credited_frames)} of {text.count(status.frames)} frames, ETA {eta}  {name}"
+        f"{text.count(status.credited_frames)} of {_target(status)} frames, ETA {eta}  {name}"
     )
+
+
+def _target(status: RunStatus) -> str:
+    if status.sample_frames is None:
+        return text.count(status.frames)
+    return f"the sample's {text.count(status.sample_frames)}"

@@ -19,6 +19,8 @@ from console import text
 from console.forecast import bound_of
 from console.model import SET_ASIDE, Model
 from console.timeline import BUSY, WorkerModel, WorkerState
+from console.wording.run import predicted_words
+from farm.events import SamplePredicted
 from farm.fleet import WorkerProfile
 
 _REST = frozenset[WorkerState]({"idle", "parked", "blocked"})
@@ -95,6 +97,10 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     stood_still: int = 0  #: times the relay stood still as a whole (stopped, asleep, starved)
     stood_still_seconds: float = 0.0  #: the longest of them
     faults_never_came: tuple[str, ...] = ()  #: that were to be injected, as they were asked for
+    sample_parts: int | None = None  #: in a sample, where nothing else was given out
+    sample_frames: int | None = None  #: what was to be credited for it
+    predicted: SamplePredicted | None = None  #: for the whole film, by a sample
+    allow_nondeterministic: bool = False  #: no promise of equal bytes was given
 
 
 def summarize(model: Model, fleet: Sequence[WorkerProfile] = (), now: float | None = None) -> RunSummary:
@@ -157,6 +163,10 @@ def summarize(model: Model, fleet: Sequence[WorkerProfile] = (), now: float | No
         stood_still=model.stood_still,
         stood_still_seconds=model.stood_still_seconds,
         faults_never_came=tuple(model.never_came),
+        sample_parts=None if model.sample is None else len(model.sample),
+        sample_frames=None if model.sample is None else model.target_frames,
+        predicted=model.predicted,
+        allow_nondeterministic=model.options.allow_nondeterministic,
     )
 
 
@@ -280,6 +290,13 @@ def _time(s: RunSummary) -> str:
 
 def _notes(s: RunSummary) -> list[str]:
     lines = []
+    if s.sample_parts is not None and s.sample_frames is not None:
+        wanted = f"{text.plural(s.sample_parts, 'part')}, {text.count(s.credited_frames)} of"
+        lines.append(f"sample          {wanted} {text.plural(s.sample_frames, 'frame')} credited")
+        if s.predicted is not None:
+            lines += [f"predicted       {words}" for words in predicted_words(s.predicted)]
+    if s.allow_nondeterministic:
+        lines.append("equal bytes     not promised (--allow-nondeterministic)")
     if s.adopted_frames:
         frames = text.plural(s.adopted_frames, "frame")
         lines.append(f"adopted         {frames} found finished in the store at a resume, no worker's credit")

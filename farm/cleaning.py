@@ -19,6 +19,7 @@ from farm.folder import LOCK_NAME, RunFolder, holds_run
 from farm.journal import RunCatalogue, RunEntry
 from farm.lock import is_held
 from farm.paths import FOLDER_SUFFIX
+from farm.sampling import SAMPLED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,7 @@ def _look(entry: RunEntry, now: float) -> LeftOver:
     live = folder is not None and _is_live(folder)
     if live:
         state = "running"
-    elif entry.exit_code == 0:
+    elif entry.exit_code == 0 and entry.outcome != SAMPLED:
         state = "finished"
     else:
         state = "unfinished" if folder is not None else "gone"

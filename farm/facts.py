@@ -15,6 +15,7 @@ class Probed(msgspec.Struct, frozen=True, kw_only=True):
     build: str  #: PyAV, its libraries and the CPU architecture; parts of two builds are never mixed
     streams: tuple[str, ...]  #: what becomes of the other streams, a line each
     warnings: tuple[str, ...]
+    not_alike: str = ""  #: why the encoder's bytes can't be relied upon, as found out by encoding twice
 
 
 class StitchFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -43,6 +43,7 @@ from farm.journal import JournalWriter
 from farm.loopwatch import LoopWatch
 from farm.machine import read_machine, usable_cores, worker_memory_bytes
 from farm.outputs import discard, place
+from farm.parts import overhead_bytes
 from farm.paths import check_free, make_durable, partial_path, printable, reason
 from farm.plan import OpenedRun
 from farm.recheck import recheck_store
@@ -50,6 +51,7 @@ from farm.relay.books import CREDITED, SET_ASIDE
 from farm.relay.relay import Relay
 from farm.relay.turn import Outcome
 from farm.salvage import finish, note_run
+from farm.sampling import SAMPLED, predict, sample_parts
 from farm.store import Store
 from farm.stories import told_ends
 from farm.worker.spec import WorkerSpec
@@ -70,6 +72,7 @@ class JobResult:
     message: str  #: one sentence; empty when all went well
     output_bytes: int = 0
     recording: Path | None = None
+    sample: bool = False  #: a sample was rendered, as it was asked for; the rest is still to be done
 
 
 class Job:
@@ -128,6 +131,8 @@ class Job:
             return result
         finally:
             watching.cancel()
+        if verified is None:
+            return await self._end_sample()
         result = JobResult(exit_code=ExitCode.DONE, message="", output_bytes=self._output_bytes)
         try:
             recording = await self._finish_journal(result, "done and verified", verified)
@@ -157,13 +162,17 @@ class Job:
 
     # --- phases ------------------------------------------------------------------------------------------
 
-    async def _carry(self) -> VerifyFacts:
+    async def _carry(self) -> VerifyFacts | None:
+        """None: the sample that was asked for is rendered, and what it tells is written down."""
         await self._open_books()
         if (placed := await self._check_placed()) is not None:
             return placed
         fleet = await self._measure()
         for _ in range(_STITCH_TRIES):
             await self._work(fleet)
+            if self._request.sample is not None:
+                await self._predict()
+                return None
             stitched = await self._stitch()
             if stitched is None:
                 continue
@@ -190,6 +199,8 @@ class Job:
             await self._commit(relay.retry(self.clock.now()))
         for warning in filter(None, (*plan.probed.warnings, plan.memory_note)):
             await self._note("warning", warning)
+        if self._request.options.allow_nondeterministic:
+            await self._note("warning", _promise_taken_back(plan.probed.not_alike))
         for line in plan.probed.streams:
             await self._note("info", line)
         if plan.index.linear:
@@ -198,6 +209,9 @@ class Job:
             await recheck_store(
                 relay, self._store, plan.settings_hash, self.clock.now, self._commit, self._note
             )
+        if self._request.sample is not None:
+            parts = sample_parts(plan.grid.parts, self._request.sample)
+            await self._commit(relay.choose_sample(parts, self.clock.now()))
         if self._run.damage:
             kept = len(relay.books.credits)
             await self._note(
@@ -457,6 +471,25 @@ class Job:
 
     # --- the end -----------------------------------------------------------------------------------------
 
+    async def _predict(self) -> None:
+        books = self._relay.books
+        fleet, possible = self._request.fleet, books.fps_possible
+        if books.credits:
+            one = self._store.path(next(iter(books.credits.values())).file)
+            beside = await asyncio.to_thread(overhead_bytes, one)
+            predicted = predict(books.grid, books.credits, fleet, possible, beside)
+            assert predicted is not None
+            await self._log.commit(self.clock.now(), [predicted])
+
+    async def _end_sample(self) -> JobResult:
+        """The run folder stays, for the rest."""
+        result = JobResult(exit_code=ExitCode.DONE, message="", sample=True)
+        try:
+            await self._finish_journal(result, SAMPLED, None)
+        finally:
+            self._run.folder.close()
+        return result
+
     async def _finish_journal(
         self, result: JobResult, outcome: str, verified: VerifyFacts | None
     ) -> Path | None:
@@ -468,6 +501,7 @@ class Job:
             output_bytes=result.output_bytes,
             stream_frames=verified.frames if verified else 0,
             kept=self._request.keep,
+            sample=result.sample,
         )
         try:
             await self._log.commit(self.clock.now(), [self._loop_measured(), finished])
@@ -529,6 +563,14 @@ class Job:
     def _check_stop(self) -> None:
         if self._stop is not None:
             raise InterruptedRun("stopped; what was finished is kept")
+
+
+def _promise_taken_back(not_alike: str) -> str:
+    found = f" ({not_alike})" if not_alike else ""
+    return (
+        f"no promise of equal bytes, by --allow-nondeterministic{found}: another run, or a part rendered "
+        "again, may come out otherwise, and copies of a part that differ are not looked into"
+    )
 
 
 def _fps(value: float) -> str:

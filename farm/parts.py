@@ -29,6 +29,10 @@ MAGIC = b"UNEVENP1"
 _END = 0xFFFFFFFF
 _LENGTH = struct.Struct("<I")
 _PACKET = struct.Struct("<qqqBI")
+#: What a part file adds to each packet.
+PACKET_BYTES = _LENGTH.size + _PACKET.size
+#: A footer without damaged or resized frames, about.
+_FOOTER_BYTES = 130
 _JSON_LIMIT_BYTES = 16 << 20
 _NO_DTS = -(1 << 63)
 _T = TypeVar("_T", bound=msgspec.Struct)
@@ -153,6 +157,14 @@ class PartWriter:
         data = msgspec.json.encode(value)
         self._write(_LENGTH.pack(len(data)))
         self._write(data)
+
+
+def overhead_bytes(path: Path) -> int:
+    """What the part file has beside its packets, to a few bytes of the footer. Raises OSError."""
+    with path.open("rb") as file:
+        start = file.read(len(MAGIC) + _LENGTH.size)
+    (header,) = _LENGTH.unpack(start[len(MAGIC) :].rjust(_LENGTH.size, b"\0"))
+    return 2 * len(MAGIC) + 4 * _LENGTH.size + int(header) + _FOOTER_BYTES
 
 
 class PartReader:

@@ -16,7 +16,7 @@ from farm import events as ev
 from farm.cuts import cuts_of_job, scene_grid, words_for_cuts
 from farm.engines.child import ChildCrashed, run_in_child_blocking
 from farm.engines.forkserver import EXIT_UNKNOWN
-from farm.errors import FinishedAlready, InputError, OutputError
+from farm.errors import FinishedAlready, InputError, OutputError, UsageError
 from farm.facts import Probed
 from farm.faults import Fault
 from farm.fleet import WorkerProfile, uniform_fleet
@@ -29,6 +29,7 @@ from farm.paths import check_free, check_output, check_run_folder, printable, re
 from farm.policies.registry import parse_policy, parse_tail
 from farm.relay.books import Books
 from farm.salvage import finish, noted_run, read_note, take_journal
+from farm.sampling import SampleSize
 from farm.scenario.faults import check_faults
 from farm.scratch import scratch_folder, sweep
 from farm.sequence import changes
@@ -63,6 +64,7 @@ class JobRequest:
     retry_failed: bool = False  #: take up parts again that were set aside
     skip_existing: bool = False  #: of an output of images: leave out those that are there
     faults: tuple[Fault, ...] = ()  #: injected on purpose
+    sample: SampleSize | None = None  #: render so much of the film and say what the whole will come to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +118,11 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
     parse_tail(request.options.tail)
     with scratch_folder() as scratch:
         probed = _probe(request, log or scratch / "probe.log")
+    if probed.not_alike and not request.options.allow_nondeterministic:
+        raise UsageError(
+            f"{probed.not_alike}: the film would come out otherwise each time; choose other options, or give "
+            "--allow-nondeterministic to do without the promise of equal bytes"
+        )
     grid = PartGrid(cut_grid(probed.index, request.settings.grid))
     words = words_for_cuts(probed.index, request.settings.grid, grid.parts)
     probed = msgspec.structs.replace(probed, warnings=(*probed.warnings, *words))
@@ -234,7 +241,7 @@ def _reopen(plan: Plan) -> OpenedRun | None:
         taken = take_journal(folder)
         history = taken.history
         try:
-            if isinstance(history.last, ev.RunFinished) and history.last.exit_code == 0:
+            if isinstance(history.last, ev.RunFinished) and history.last.is_whole:
                 taken.journal.close()
                 _tidy(plan, folder, history.last, taken.opened)
                 return None

@@ -13,8 +13,10 @@ def quit_question(look: Look, model: Model) -> Question:
     """How to leave a run that goes on."""
 
     def body() -> list[str]:
-        left = model.frames - model.credited_frames - model.set_aside_frames
-        lines = [f"The run goes on: {count(left)} of {count(model.frames)} frames are not credited yet."]
+        left = model.target_frames - model.credited_frames - model.set_aside_frames
+        lines = [
+            f"The run goes on: {count(left)} of {count(model.target_frames)} frames are not credited yet."
+        ]
         if model.drain_reason is not None:
             lines.append("It is draining already: parts in progress are being finished.")
         if model.world == "simulated":

@@ -68,7 +68,8 @@ def title_row(
 
 def _badge(model: Model, *, ended: bool) -> tuple[str, Mark]:
     if model.finish is not None:
-        return ("DONE", Mark.DONE) if model.finish.exit_code == 0 else ("ENDED", Mark.LAPSED)
+        done = "SAMPLED" if model.finish.sample else "DONE"
+        return (done, Mark.DONE) if model.finish.exit_code == 0 else ("ENDED", Mark.LAPSED)
     if ended:
         return "ENDED", Mark.LAPSED
     if model.drain_reason is not None:
@@ -89,8 +90,8 @@ def bar_row(model: Model, now: float, look: Look) -> BarRow:
         makespan = "" if model.work is None else f" in {duration(model.work.makespan_seconds)}"
         bound = lower_bound(model) if model.work is not None else None
         beside = "" if bound is None else f", bound {duration(bound)}"
-        done = _part_of(model.credited_frames, model.frames)
-        percent = _percent(share(model.credited_frames, model.frames))
+        done = _part_of(model.credited_frames, model.target_frames)
+        percent = _percent(share(model.credited_frames, model.target_frames))
         return BarRow(done, 0.0, 0.0, percent, (outcome + makespan + beside, outcome + makespan, outcome))
     words = _PHASE_WORDS.get(model.phase or "")
     if words is not None:
@@ -99,10 +100,10 @@ def bar_row(model: Model, now: float, look: Look) -> BarRow:
     rendered = model.rendered_frames
     duplicated = min(model.duplicated_frames, max(model.in_flight_frames - rendered, 0))
     return BarRow(
-        _part_of(model.credited_frames, model.frames),
-        _part_of(rendered, model.frames),
-        _part_of(duplicated, model.frames),
-        _percent(share(model.credited_frames, model.frames)),
+        _part_of(model.credited_frames, model.target_frames),
+        _part_of(rendered, model.target_frames),
+        _part_of(duplicated, model.target_frames),
+        _percent(share(model.credited_frames, model.target_frames)),
         eta_remarks(model, now, look),
     )
 
@@ -159,7 +160,7 @@ def trend(model: Model, now: float, look: Look) -> str:
 def counts_row(model: Model, now: float, trend: str = "") -> CountsRow:
     """Counters in falling order of weight: what is left out on a narrow screen comes last. ``trend`` goes to
     the end of the row."""
-    frames = f"{count(model.credited_frames)}/{count(model.frames)}"
+    frames = f"{count(model.credited_frames)}/{count(model.target_frames)}"
     fps = model.fps(now, SMOOTH_SECONDS)
     waste = model.wasted_frames
     counts = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from console.text import count, duration, plural, rate, seconds
+from console.text import count, duration, plural, rate, seconds, size
 from console.wording.lines import LineKind, Table, Words
 from farm import events as ev
 
@@ -106,6 +106,27 @@ def _work_finished(e: ev.WorkFinished) -> Words:
     return "run", "", text + (f", {count(e.set_aside_frames)} set aside" if e.set_aside_frames else "")
 
 
+def _sample_chosen(e: ev.SampleChosen) -> Words:
+    return "run", "", f"a sample alone is rendered: {plural(len(e.parts), 'part')} spread over the film"
+
+
+def _sample_predicted(e: ev.SamplePredicted) -> Words:
+    return "run", "", f"predicted for the whole film: {'; '.join(predicted_words(e))}"
+
+
+def predicted_words(e: ev.SamplePredicted) -> tuple[str, ...]:
+    """The size and, if it is known, the time, each with its range."""
+    low, likely, high = map(size, (e.low_bytes, e.likely_bytes, e.high_bytes))
+    words = [f"{likely} of video" + (f" ({low} to {high})" if low != high else "")]
+    if not e.video_bytes:  # in a simulation nothing has a size
+        words = []
+    if e.likely_seconds is not None and e.low_seconds is not None and e.high_seconds is not None:
+        low, likely, high = map(duration, (e.low_seconds, e.likely_seconds, e.high_seconds))
+        rest = "" if e.rest_seconds is None else f", {duration(e.rest_seconds)} of them for the rest"
+        words.append(f"{likely} of rendering{rest}" + (f" (in all {low} to {high})" if low != high else ""))
+    return tuple(words)
+
+
 def _output_verified(e: ev.OutputVerified) -> Words:
     return "run", "", f"output verified: {plural(e.stream_frames, 'frame')}, {count(e.output_bytes)} bytes"
 
@@ -133,6 +154,8 @@ WORDS: Final[Table] = {
     ev.JobResumed: _job_resumed,
     ev.DrainStarted: _drain_started,
     ev.WorkFinished: _work_finished,
+    ev.SampleChosen: _sample_chosen,
+    ev.SamplePredicted: _sample_predicted,
     ev.OutputVerified: _output_verified,
     ev.RunFinished: _run_finished,
 }

@@ -28,6 +28,7 @@ from farm.relay.books import Books
 from farm.relay.relay import Relay
 from farm.relay.turn import Outcome
 from farm.relay.validate import validate
+from farm.sampling import SampleSize, predict, sample_parts
 from farm.simulation.agenda import Agenda
 from farm.simulation.bench import Bench
 from farm.simulation.doing import Doing
@@ -99,6 +100,9 @@ class Simulation:
         self.relay = Relay(self.books)
         self._after(self.relay.open(self._opened(), 0.0))
         self._after(self.relay.start(0.0))
+        if world.sample is not None:
+            parts = sample_parts(self.books.grid.parts, SampleSize(parts=world.sample))
+            self._after(self.relay.choose_sample(parts, 0.0))
         self.log((ev.PhaseStarted(phase="work"),))
         self._efforts = efforts = Efforts(world)
         self._places = Places(self._agenda)
@@ -415,7 +419,14 @@ class Simulation:
         if self._faults is not None:
             self.log(self._faults.never_came())
         complete = books.finished and not books.set_aside_frames
-        self.log((ev.RunFinished(exit_code=0 if complete else 5, outcome=self._outcome()),))
+        sample = self.world.sample is not None
+        predicted = predict(books.grid, books.credits, self._profiles()) if sample else None
+        if predicted is not None:
+            self.log((predicted,))
+        self.log((ev.RunFinished(exit_code=0 if complete else 5, outcome=self._outcome(), sample=sample),))
+
+    def _profiles(self) -> list[WorkerProfile]:
+        return [WorkerProfile(name=worker.name, fps_cap=worker.fps) for worker in self.world.workers]
 
     def _outcome(self) -> str:
         if not self.books.finished:

@@ -27,6 +27,7 @@ class RelayOptions(msgspec.Struct, frozen=True, kw_only=True):
     halt: str = ""  #: stop early when parts are set aside (farm.halt)
     memfree_bytes: int = 0  #: with less memory available nothing more is granted and no worker started
     nice: int = 0  #: added to the niceness of workers
+    allow_nondeterministic: bool = False  #: copies of a part may differ; the first one counts
 
     @property
     def silent_seconds(self) -> float:

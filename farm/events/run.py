@@ -181,6 +181,28 @@ class WorkFinished(Event, frozen=True, kw_only=True):
     makespan_seconds: float
 
 
+class SampleChosen(Event, frozen=True, kw_only=True):
+    """Only these parts are given out until the relay starts again; the others wait (``--sample``)."""
+
+    parts: tuple[int, ...]  #: ascending
+
+
+class SamplePredicted(Event, frozen=True, kw_only=True):
+    """What the whole film will come to, by the parts that are rendered. About nine in ten films lie within
+    low and high. None: not known."""
+
+    parts: int  #: that this was learnt from
+    frames: int
+    video_bytes: int  #: of these parts
+    likely_bytes: int  #: of the whole film's video, without sound and container
+    low_bytes: int
+    high_bytes: int
+    likely_seconds: float | None = None  #: rendering the whole film on this fleet
+    low_seconds: float | None = None
+    high_seconds: float | None = None
+    rest_seconds: float | None = None  #: of these, for what is not rendered yet
+
+
 class OutputVerified(Event, frozen=True, kw_only=True):
     """The joined output was verified and is about to get its name; a run that is cut off in between knows its
     own output by this."""
@@ -199,6 +221,12 @@ class RunFinished(Event, frozen=True, kw_only=True):
     output_bytes: int = 0
     stream_frames: int = 0
     kept: bool = False  #: the run folder was to stay after a good end
+    sample: bool = False  #: only a sample was asked for; the run goes on when it is asked for the rest
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the film is done, and nothing is left to go on with."""
+        return self.exit_code == 0 and not self.sample
 
 
 RunEvent = (
@@ -224,6 +252,8 @@ RunEvent = (
     | JobResumed
     | DrainStarted
     | WorkFinished
+    | SampleChosen
+    | SamplePredicted
     | OutputVerified
     | RunFinished
 )

@@ -195,7 +195,7 @@ def _next_size(outlook: Outlook, policy: Policy) -> float:
         speeds=s.speeds,
         caps=outlook.caps,
     )
-    part = s.total_frames / outlook.grid.parts
+    part = s.part_frames
     return max(min(policy.size(ask).frames, s.open_frames / workers), part)
 
 

@@ -12,23 +12,21 @@ from __future__ import annotations
 
 import difflib
 import functools
-import io
 import platform
-import re
-from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import av
 from av.codec.codec import find_best_pix_fmt_of_list
 from av.codec.context import Flags, ThreadType
 from av.video.reformatter import ColorRange, Colorspace, Interpolation
-from av.video.stream import VideoStream
 
 from farm.errors import UsageError
+from farm.media.encoder_rules import LIST_OPTIONS
 from farm.media.hdr import hdr_options
-from farm.settings import IMAGES, BurnSettings, VideoSettings
+from farm.media.hearing import heard, words
+from farm.settings import BurnSettings, VideoSettings
 from farm.source import SourceIndex
 
 _FULL_RANGE = 2
@@ -39,9 +37,6 @@ _MATRIX_BT709 = 1
 _MATRIX_BT601 = 6
 #: From this height on, RGB becomes BT.709 rather than BT.601, as players assume.
 _HD_HEIGHT = 720
-#: Options whose value is a list ``name=value:name=value``; ours come first, so the user's win.
-_LIST_OPTIONS = ("x264-params", "x265-params", "svtav1-params")
-_UNKNOWN_ENTRY = re.compile(r"parsing option|unknown option", re.IGNORECASE)
 #: Formats these encoders list and then refuse to open with, in this build or without "experimental".
 _REFUSED_FORMATS = {
     # Few programs read a TIFF that isn't RGB or grey.
@@ -75,7 +70,7 @@ def open_encoder(index: SourceIndex, settings: VideoSettings) -> av.VideoCodecCo
     """A freshly opened encoder for one part. Raises UsageError if it can't be had as asked."""
 
     def opened() -> av.VideoCodecContext:
-        context = _codec(settings.encoder).create("video")
+        context = codec_of(settings.encoder).create("video")
         configure_encoder(context, index, settings)
         context.open()
         return context
@@ -83,7 +78,7 @@ def open_encoder(index: SourceIndex, settings: VideoSettings) -> av.VideoCodecCo
     try:
         context = opened()
     except av.error.FFmpegError as error:
-        raise UsageError(_refusal(settings, _words(opened, error))) from error
+        raise UsageError(refusal(settings, words(opened, error))) from error
     _check_opened(context, settings)
     return context
 
@@ -98,14 +93,14 @@ def configure_encoder(context: av.VideoCodecContext, index: SourceIndex, setting
     context.height = picture.height
     context.pix_fmt = picture.pix_fmt
     context.time_base = Fraction(*index.time_base)
-    context.framerate = _frame_rate(index, settings)
+    context.framerate = frame_rate(index, settings)
     if index.sample_aspect_ratio is not None:
         context.sample_aspect_ratio = Fraction(*index.sample_aspect_ratio)
     context.color_range = picture.color_range
     context.colorspace = picture.colorspace
     context.color_primaries = index.color_primaries
     context.color_trc = index.color_trc
-    context.bit_rate = _codec(settings.encoder).create("video").bit_rate or 0
+    context.bit_rate = codec_of(settings.encoder).create("video").bit_rate or 0
     context.thread_count = settings.threads
     context.thread_type = ThreadType.AUTO
     context.flags |= Flags.global_header
@@ -116,7 +111,7 @@ def offered_formats(encoder: str) -> list[str]:
     """The pixel formats an encoder is given; none if it doesn't say which it takes. Raises UsageError."""
     return [
         entry.name
-        for entry in _codec(encoder).video_formats or ()
+        for entry in codec_of(encoder).video_formats or ()
         if not entry.name.startswith("yuvj")
         and entry.name not in _REFUSED_FORMATS.get(encoder, ())
         and entry.components  # hardware formats have none
@@ -140,7 +135,7 @@ def choose_picture(index: SourceIndex, settings: VideoSettings) -> Picture:
     elif not offered or source in offered:
         target, color_range = source, source_range
     else:
-        best, _ = find_best_pix_fmt_of_list(offered, source, has_alpha=_has_alpha(source))
+        best, _ = find_best_pix_fmt_of_list(offered, source, has_alpha=has_alpha(source))
         if best is None:
             raise UsageError(f"{settings.encoder} takes no pixel format that {index.pix_fmt} can become")
         target, color_range = best.name, source_range
@@ -187,31 +182,6 @@ def conform(frame: av.VideoFrame, picture: Picture) -> av.VideoFrame:
     )
 
 
-def check_encoder(index: SourceIndex, settings: VideoSettings, container: str) -> list[str]:
-    """Try the encoder and the container before any work. Returns warnings, each one sentence.
-
-    Raises UsageError for an unknown encoder, an option, preset or pixel format it refuses (in its own words
-    where it has any), or a codec the container can't hold. ``container``: the muxer's name.
-    """
-
-    def encode_one() -> None:
-        encoder = open_encoder(index, settings)
-        frame = conform(av.VideoFrame(picture.width, picture.height, picture.pix_fmt), picture)
-        frame.pts, frame.time_base = index.pts[0], Fraction(*index.time_base)
-        encoder.encode(frame)
-        encoder.encode(None)
-
-    picture = choose_picture(index, settings)
-    try:
-        encode_one()
-    except av.error.FFmpegError as error:
-        raise UsageError(_refusal(settings, _words(encode_one, error))) from error
-    _check_list_options(index, settings)
-    if container != IMAGES:
-        _check_container(index, settings, container)
-    return _warnings(index, settings, picture)
-
-
 def build_identity(burn: BurnSettings | None = None) -> str:
     """PyAV, FFmpeg's libraries and the processor's architecture: what a part's bytes depend on beside the
     input and the settings; and Pillow, where text is to be burnt in."""
@@ -228,7 +198,7 @@ def build_identity(burn: BurnSettings | None = None) -> str:
     return f"{build} {drawing_identity()}"
 
 
-def _codec(name: str) -> av.Codec:
+def codec_of(name: str) -> av.Codec:
     try:
         codec = av.Codec(name, "w")
     except (av.codec.codec.UnknownCodecError, av.error.FFmpegError, ValueError):
@@ -254,7 +224,7 @@ def _options(context: av.VideoCodecContext, index: SourceIndex, settings: VideoS
     options: dict[str, str] = {}
     if settings.crf is not None:
         if "crf" not in known:
-            lossless = _codec(settings.encoder).lossless and not _codec(settings.encoder).lossy
+            lossless = codec_of(settings.encoder).lossless and not codec_of(settings.encoder).lossy
             advice = "it loses nothing" if lossless else "set its quality with --option name=value"
             raise UsageError(f"{settings.encoder} has no --crf; {advice}")
         options["crf"] = f"{settings.crf:g}"
@@ -264,11 +234,11 @@ def _options(context: av.VideoCodecContext, index: SourceIndex, settings: VideoS
         options["preset"] = settings.preset
     if settings.encoder == "mjpeg" and not settings.options.keys() & _JPEG_QUALITY:
         options |= dict.fromkeys(("qmin", "qmax"), _JPEG_QUANTISER)
-    for name in _LIST_OPTIONS:
+    for name in LIST_OPTIONS:
         if name in known:
             options[name] = ":".join([*pinned(name, settings.threads), *hdr_options(name, index)])
     for name, value in settings.options.items():
-        ours = options.get(name) if name in _LIST_OPTIONS else None
+        ours = options.get(name) if name in LIST_OPTIONS else None
         options[name] = f"{ours}:{value}" if ours else value
     return {name: value for name, value in options.items() if value}
 
@@ -307,59 +277,8 @@ def _check_opened(context: av.VideoCodecContext, settings: VideoSettings) -> Non
         raise UsageError("--option flags=… must begin with + or -, for it would drop flags that are needed")
 
 
-def _check_list_options(index: SourceIndex, settings: VideoSettings) -> None:
-    """Encoders only log the entries of these lists that they don't know."""
-    for name in _LIST_OPTIONS:
-        if name in settings.options:
-            said = heard(lambda: open_encoder(index, settings), av.logging.WARNING)
-            unknown = [line for line in said if _UNKNOWN_ENTRY.search(line)]
-            if unknown:
-                raise UsageError(
-                    f"{settings.encoder} refuses --option {name}={settings.options[name]}: {unknown[0]}"
-                )
-
-
-def _check_container(index: SourceIndex, settings: VideoSettings, container: str) -> None:
-    def write_header() -> None:
-        with io.BytesIO() as file, av.open(file, "w", format=container) as output:
-            stream = cast(VideoStream, output.add_stream(settings.encoder, rate=_frame_rate(index, settings)))
-            configure_encoder(stream.codec_context, index, settings)
-            stream.time_base = Fraction(*index.time_base)
-            output.start_encoding()
-
-    refusal = f"{container} can't hold what {settings.encoder} makes"
-    try:
-        write_header()
-    except av.error.FFmpegError as error:
-        raise UsageError(f"{refusal}: {_words(write_header, error)}") from error
-    except ValueError as error:  # PyAV's own, when the container has no name for the codec
-        raise UsageError(refusal) from error
-
-
-def _warnings(index: SourceIndex, settings: VideoSettings, picture: Picture) -> list[str]:
-    warnings = []
-    codec = _codec(settings.encoder)
-    known = {option.name for option in codec.create("video").supported_options.private}
-    if "b" in settings.options:
-        warnings.append(
-            "an average bitrate is kept within each part only: measured, the file comes out 4 to 31 % "
-            "smaller than asked and its worst pictures are worse; --crf has neither fault"
-        )
-    elif codec.lossy and not codec.lossless and not codec.intra_only and "crf" not in known:
-        warnings.append(
-            f"{settings.encoder} has no constant quality; its default bitrate may be low: see --option b=…"
-        )
-    if _has_alpha(index.pix_fmt) and not _has_alpha(picture.pix_fmt):
-        warnings.append(f"transparency is lost: {picture.pix_fmt} has none")
-    has_hdr = index.mastering_display is not None or index.content_light is not None
-    if has_hdr and not any(hdr_options(name, index) for name in _LIST_OPTIONS if name in known):
-        warnings.append(
-            f"the HDR mastering data is not carried over: {settings.encoder} has no option for it"
-        )
-    return warnings
-
-
-def _refusal(settings: VideoSettings, words: str) -> str:
+def refusal(settings: VideoSettings, words: str) -> str:
+    """The sentence for what an encoder refuses, with all that was asked of it."""
     asked = [f"--crf {settings.crf:g}"] if settings.crf is not None else []
     asked += [f"--preset {settings.preset}"] if settings.preset is not None else []
     asked += [f"--pix-fmt {settings.pix_fmt}"] if settings.pix_fmt is not None else []
@@ -368,34 +287,7 @@ def _refusal(settings: VideoSettings, words: str) -> str:
     return f"{settings.encoder} refuses {' '.join(asked) or 'this video'}: {words}{hint}"
 
 
-def _words(action: Callable[[], object], failure: av.error.FFmpegError) -> str:
-    """What the encoder itself says about ``failure``, heard by doing ``action`` once more; else FFmpeg's
-    word for the error."""
-    return "; ".join(heard(action, av.logging.ERROR)) or str(failure.strerror)
-
-
-def heard(action: Callable[[], object], level: int) -> list[str]:
-    """What FFmpeg logs while ``action`` runs or fails, each line once.
-
-    For checks only: PyAV's log callback takes the interpreter's lock, which no thread of an encoder at work
-    should wait for.
-    """
-    before, skipped = av.logging.get_level(), av.logging.get_skip_repeated()
-    av.logging.set_level(level)
-    av.logging.set_skip_repeated(False)
-    try:
-        with av.logging.Capture() as log:
-            action()
-    except av.error.FFmpegError:
-        pass
-    finally:
-        av.logging.set_level(before)
-        av.logging.set_skip_repeated(skipped)
-    lines = (text.strip().rstrip(".") for _, _, text in log)
-    return list(dict.fromkeys(line for line in lines if line))
-
-
-def _frame_rate(index: SourceIndex, settings: VideoSettings) -> Fraction:
+def frame_rate(index: SourceIndex, settings: VideoSettings) -> Fraction:
     """A hint for rate control and for encoders that need one; frames carry their own times."""
     span = (index.pts[-1] - index.pts[0]) * Fraction(*index.time_base)
     rate = Fraction(index.frames - 1) / span if span > 0 else Fraction(25)
@@ -418,5 +310,5 @@ def _is_rgb(pix_fmt: str) -> bool:
     return av.VideoFormat(pix_fmt).is_rgb or pix_fmt == "pal8"
 
 
-def _has_alpha(pix_fmt: str) -> bool:
+def has_alpha(pix_fmt: str) -> bool:
     return pix_fmt == "pal8" or any(part.is_alpha for part in av.VideoFormat(pix_fmt).components)

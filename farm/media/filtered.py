@@ -23,7 +23,6 @@ import msgspec
 
 from farm.errors import InputError, UsageError
 from farm.filters.judge import Judgement
-from farm.media.encode import heard
 from farm.media.graph import (
     Clock,
     FilterError,
@@ -33,6 +32,7 @@ from farm.media.graph import (
     judge_filters,
     listen,
 )
+from farm.media.hearing import heard
 from farm.media.index import INTERLACED
 from farm.media.read import ReadAgain, ReadError, open_video, real_packets
 from farm.media.sequence import open_reader

@@ -23,7 +23,8 @@ from av.filter.filter import filters_available
 from farm.errors import UsageError
 from farm.filters.judge import Judgement, judge
 from farm.filters.syntax import Step, spell_options
-from farm.media.encode import conform, heard, offered_formats, whole_picture
+from farm.media.encode import conform, offered_formats, whole_picture
+from farm.media.hearing import heard
 from farm.settings import FilterSettings, VideoSettings
 from farm.source import Rational, SourceIndex
 

@@ -128,10 +128,10 @@ class PartRenderer:
             for number, frame in self._pictures.read(start, stop, again=again):
                 progress.before_frame(number)
                 planned.add(self._index.pts[number])
-                write(_encode(encoder, self._finish(frame, number, part)))
+                write(encode(encoder, self._finish(frame, number, part)))
             if planned:  # encoders may fail when flushed without a frame
                 # What an encoder has looked ahead at takes long to come out, and is progress as it does.
-                write(_encode(encoder, None, progress.decoded))
+                write(encode(encoder, None, progress.decoded))
             _check(part, encoder.codec.name, planned, made)
             seen = self._pictures.seen
             return writer.finish(
@@ -175,11 +175,11 @@ def measure_speed(
             encoder = open_encoder(index, settings.video)
             stop = min(start + length, index.frames)
             for number, frame in pictures.read(start, stop):
-                _encode(encoder, finish(frame, number, 0))
+                encode(encoder, finish(frame, number, 0))
                 frames += 1
                 if clock.now() - begun >= seconds:
                     break
-            _encode(encoder, None)
+            encode(encoder, None)
             start = stop % index.frames
     except ReadError as error:
         raise RenderError("source", str(error)) from error
@@ -198,7 +198,7 @@ def _part_frames(index: SourceIndex, settings: JobSettings) -> int:
     return max(1, grid.frames or round((grid.seconds or 4.0) * rate))
 
 
-def _encode(
+def encode(
     encoder: av.VideoCodecContext, frame: av.VideoFrame | None, came: Callable[[], None] = lambda: None
 ) -> list[PartPacket]:
     """The packets that come out for ``frame``, or for None all that are left; ``came`` hears of each.

@@ -13,7 +13,8 @@ from farm.facts import Probed, StitchFacts, VerifyFacts
 from farm.media.burn import Burner
 from farm.media.clip import make_clip
 from farm.media.constant import make_constant
-from farm.media.encode import build_identity, check_encoder, choose_picture
+from farm.media.encode import build_identity, choose_picture
+from farm.media.encoder_check import check_encoder
 from farm.media.filtered import filter_index
 from farm.media.images import verify_images, write_images
 from farm.media.index import index_source
@@ -22,6 +23,7 @@ from farm.media.sequence import index_sequence, player_warnings
 from farm.media.stitch import stitch
 from farm.media.streams import plan_streams
 from farm.media.turn import turn_index
+from farm.media.twice import encode_twice
 from farm.media.unwanted import refuse_unwanted
 from farm.media.verify import verify
 from farm.outputs import number_images, numbered_words
@@ -39,6 +41,9 @@ def probe_job(path: Path, settings: JobSettings) -> Probed:
     if settings.burn.lines:
         warnings += Burner(index, settings, choose_picture(index, settings.video)).warnings
     plan = plan_streams(path, index, settings.container, settings.audio)
+    differs = encode_twice(index, settings, MonotonicClock())
+    if differs is not None and differs.of_header:
+        raise UsageError(f"{differs.words(settings.video.encoder)}: parts that it makes can't be joined")
     return Probed(
         index=index,
         build=build_identity(settings.burn),
@@ -53,6 +58,7 @@ def probe_job(path: Path, settings: JobSettings) -> Probed:
             *player_warnings(index, settings.video),
             *(choice.words for choice in plan.lost),
         ),
+        not_alike="" if differs is None else differs.words(settings.video.encoder),
     )
 
 

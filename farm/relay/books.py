@@ -1,9 +1,10 @@
 """The relay's books: the state of a run as the fold of its events.
 
-Theory of operation. Every frame of the job is in exactly one of four places: open (nobody holds it), in
-flight (a chunk with 1 to HOLD live claims covers it), credited (durable, checked, counted once), or set aside
-(failed too often). An event moves frames from one place to another; ``apply`` is the only way to change
-anything here, live and at recovery alike. All operations are O(1), or O(parts moved).
+Theory of operation. Every frame of the job is in exactly one of these places: open (nobody holds it), in
+flight (a chunk with 1 to HOLD live claims covers it), credited (durable, checked, counted once), set aside
+(failed too often), or, while a sample is rendered, deferred (not in the sample). An event moves frames from
+one place to another; ``apply`` is the only way to change anything here, live and at recovery alike. All
+operations are O(1), or O(parts moved).
 
 Rules of this file: no decisions (relay.py makes them), no I/O, no clock; time comes with the event.
 """
@@ -20,6 +21,9 @@ from farm.relay.disputes import Disputes
 from farm.relay.fold import handler_of
 from farm.relay.ledger import (
     CREDITED as CREDITED,
+)
+from farm.relay.ledger import (
+    DEFERRED as DEFERRED,
 )
 from farm.relay.ledger import (
     HOLD as HOLD,
@@ -50,7 +54,7 @@ class Books:
         self.finished = False
         self.first_grant_at: float | None = None
         self.last_credit_at: float | None = None
-        #: where each part is: OPEN, IN_FLIGHT, CREDITED or SET_ASIDE
+        #: where each part is: OPEN, IN_FLIGHT, CREDITED, SET_ASIDE or DEFERRED
         self.parts = bytearray()
         #: 1 for a part that was ever in a claim
         self.touched = bytearray()
@@ -101,6 +105,9 @@ class Books:
         self.in_flight_frames = 0
         self.credited_frames = 0
         self.set_aside_frames = 0
+        self.deferred_frames = 0
+        #: the parts that are given out, where not all are
+        self.sample: frozenset[int] | None = None
         self.wasted_frames = 0
         self.lapses = 0
         self.duplicates = 0
@@ -114,6 +121,12 @@ class Books:
     @property
     def work_left(self) -> bool:
         return bool(self.open.frames or self.chunks)
+
+    @property
+    def target_frames(self) -> int:
+        """What is to be rendered before the work is finished: all frames, or those of the sample and what
+        was credited without it."""
+        return self.grid.frames - self.deferred_frames
 
     def available(self, worker: str) -> bool:
         """Whether a worker can be expected to take work: neither blocked nor silent nor sent away."""

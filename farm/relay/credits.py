@@ -108,7 +108,8 @@ def _superseded(turn: Turn, worker: str, token: str, part: int, request: msg.Del
     reason = "this part is credited already" if credit is not None else "this claim is over"
     if isinstance(credit, ev.PartCredited) and credit.file == request.file and request.file:
         frames = 0  # the same file once more, not a second copy
-    if credit is not None and request.sha256 and credit.sha256 and credit.sha256 != request.sha256:
+    differs = credit is not None and request.sha256 and credit.sha256 not in ("", request.sha256)
+    if differs and not books.options.allow_nondeterministic:
         diverge(turn, worker, token, request)
     turn.emit(
         ev.PartSuperseded(

@@ -149,7 +149,7 @@ def _grant_open(turn: Turn, worker: str, policy: Policy, start: int, limit: int)
         ask = Ask(
             worker=worker,
             workers=max(1, books.available_count + (worker in books.silent)),  # it asks, so it is here
-            total_frames=books.grid.frames,
+            total_frames=books.target_frames,
             open_frames=books.open.frames,
             now=turn.now,
             grants=books.chunk_count,

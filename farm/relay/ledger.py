@@ -20,6 +20,7 @@ OPEN: Final = 0
 IN_FLIGHT: Final = 1
 CREDITED: Final = 2
 SET_ASIDE: Final = 3
+DEFERRED: Final = 4  #: not in the sample: nobody gets it before the relay's next start
 #: Where a part is whose delivery counts.
 WANTED: Final = (OPEN, IN_FLIGHT)
 

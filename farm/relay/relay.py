@@ -98,6 +98,14 @@ class Relay:
                 endings.check_seam(turn, part.part)
         return self._finish(turn)
 
+    def choose_sample(self, parts: Iterable[int], now: float) -> Outcome:
+        """Give out only these parts, those of them that are open, until the next start; to be asked before
+        any claim is granted."""
+        turn = self._turn(now)
+        assert not self.books.chunks, "a sample is chosen before anything is given out"
+        turn.emit(ev.SampleChosen(parts=tuple(sorted(set(parts)))))
+        return self._finish(turn)
+
     def retry(self, now: float) -> Outcome:
         """Take up the parts that were set aside, as if they had never failed."""
         turn = self._turn(now)

@@ -21,7 +21,7 @@ def situation(turn: Turn, policy: Policy) -> Situation:
     turn.situation_at = len(turn.events)
     turn.situation = Situation(
         now=turn.now,
-        total_frames=books.grid.frames,
+        total_frames=books.target_frames,
         open_frames=books.open.frames,
         part_frames=books.grid.frames / books.grid.parts,
         workers=max(1, books.available_count),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from farm.frames import parse_token
-from farm.relay.books import CREDITED, HOLD, IN_FLIGHT, OPEN, SET_ASIDE, Books
+from farm.relay.books import CREDITED, DEFERRED, HOLD, IN_FLIGHT, OPEN, SET_ASIDE, Books
 from farm.relay.disputes import maker
 from farm.relay.ledger import WANTED
 
@@ -50,16 +50,22 @@ def _ranges(books: Books) -> None:
 
 def _counters(books: Books) -> None:
     grid = books.grid
-    totals = [0, 0, 0, 0]
+    totals = [0, 0, 0, 0, 0]
     for part, place in enumerate(books.parts):
         totals[place] += grid.size(part)
     _check(totals[IN_FLIGHT] == books.in_flight_frames, f"in flight: {books.in_flight_frames}, {totals}")
     _check(totals[CREDITED] == books.credited_frames, f"credited: {books.credited_frames}, {totals}")
     _check(totals[SET_ASIDE] == books.set_aside_frames, f"set aside: {books.set_aside_frames}, {totals}")
-    _check(sum(totals) == grid.frames, "open + in flight + credited + set aside is not N")
+    _check(totals[DEFERRED] == books.deferred_frames, f"deferred: {books.deferred_frames}, {totals}")
+    _check(sum(totals) == grid.frames, "open + in flight + credited + set aside + deferred is not N")
+    outside = {part for part, place in enumerate(books.parts) if place in (OPEN, IN_FLIGHT)}
+    _check(books.sample is None or outside <= books.sample, "a part outside the sample is given out")
+    inside = {part for part, place in enumerate(books.parts) if place == DEFERRED}
+    barred = inside if books.sample is None else books.sample
+    _check(inside.isdisjoint(barred), "a part of the sample waits for its end")
     credited = {part for part, place in enumerate(books.parts) if place == CREDITED}
     _check(credited == books.credits.keys(), "credits and credited parts differ")
-    troubled = {part for part in books.tries if books.parts[part] in (OPEN, IN_FLIGHT)}
+    troubled = {part for part in books.tries if books.parts[part] in (OPEN, IN_FLIGHT, DEFERRED)}
     _check(troubled == books.troubled.keys(), "parts with tries that can be tried again differ")
 
 

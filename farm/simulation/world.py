@@ -61,6 +61,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: True: the engine sees a death and tells the relay at once, as on one machine. False: the lease decides.
     deaths_reported: bool = False
     faults: tuple[Fault, ...] = ()  #: injected at their times and events
+    sample: int | None = None  #: parts, spread over the job, that are rendered alone; None: all are
 
     @property
     def frames(self) -> int:
@@ -127,6 +128,8 @@ def check_world(world: World) -> None:
             raise UsageError(
                 f"worker[{number}]: without heartbeats nobody would notice that a worker stops or dies"
             )
+    if world.sample is not None and world.sample < 1:
+        raise UsageError(f"sample: {world.sample} is not a number of parts; give 1 or more")
     check_faults(world.faults, list(names), live=False)
     if world.faults and not world.heartbeats:
         raise UsageError("faults: without heartbeats nobody would notice them")

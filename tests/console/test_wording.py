@@ -226,6 +226,7 @@ def test_every_kind_of_event_has_words_or_is_silent_on_purpose(kind: type[ev.Eve
         "options": OPTIONS,
         "cuts": (0, 1),
         "claims": (),
+        "parts": (0,) if kind is ev.SampleChosen else 1,
         "phase": "work",
         "level": "info",
         "how": "released",

@@ -25,6 +25,7 @@ from tests.relay.virtual import opened
 
 WORKERS = ("w1", "w2", "w3", "w4")
 worker_names = st.sampled_from(WORKERS)
+samples = st.none() | st.frozensets(st.integers(0, 29), min_size=1, max_size=6)
 
 
 def rarely(machine: RelayMachine) -> bool:
@@ -37,8 +38,9 @@ class RelayMachine(RuleBasedStateMachine):
         sizes=st.lists(st.integers(1, 9), min_size=1, max_size=30),
         policy=st.sampled_from(["fixed,5", "fixed,20", "guided,1", "guided,3,12"]),
         tail=st.sampled_from(["none", "duplicate-oldest,from=start", "duplicate-oldest,from=frontier"]),
+        sample=samples,
     )
-    def begin(self, sizes: list[int], policy: str, tail: str) -> None:
+    def begin(self, sizes: list[int], policy: str, tail: str, sample: frozenset[int] | None) -> None:
         self.now = 0.0
         self.cuts = [0]
         for size in sizes:
@@ -57,9 +59,16 @@ class RelayMachine(RuleBasedStateMachine):
         self.sent: list[tuple[str, msg.AnyRequest, msg.AnyAnswer]] = []
         self.note(self.relay.open(opened(self.cuts, options), 0.0))
         self.note(self.relay.start(0.0))
+        self.choose(sample)
         self.join_all()
 
     # --- helpers -----------------------------------------------------------------------------------------
+
+    def choose(self, sample: frozenset[int] | None) -> None:
+        if sample is not None:
+            self.note(
+                self.relay.choose_sample((part for part in sample if part < len(self.cuts) - 1), self.now)
+            )
 
     def note(self, outcome: Outcome) -> Outcome:
         self.log += [(self.now, event) for event in outcome.events]
@@ -70,6 +79,9 @@ class RelayMachine(RuleBasedStateMachine):
     def hear(self, worker: str, answer: Any) -> None:
         if isinstance(answer, msg.Granted):
             assert not self.relay.books.draining
+            parts = set(self.relay.books.grid.parts_in(answer.start, answer.stop))
+            sample = self.relay.books.sample
+            assert sample is None or parts <= sample, "a part outside the sample was given out"
             self.held[worker][answer.token] = (answer.start, answer.stop)
         if isinstance(answer, msg.Delivered):
             self.credited_sum += answer.frames
@@ -344,8 +356,8 @@ class RelayMachine(RuleBasedStateMachine):
             assert isinstance(self.send(worker, msg.Claim()).answer, msg.Finished | msg.Refused)
 
     @precondition(rarely)
-    @rule()
-    def restart(self) -> None:
+    @rule(sample=samples)
+    def restart(self, sample: frozenset[int] | None = None) -> None:
         """Kill the relay: all that is left is the log. Its fold goes on in a new epoch."""
         self.old_tokens += list(self.relay.books.leases)
         books = Books()
@@ -356,6 +368,8 @@ class RelayMachine(RuleBasedStateMachine):
         self.relay = Relay(books)
         self.note(self.relay.start(self.now))
         assert books.epoch == epoch + 1 and not books.leases and not books.workers
+        assert not books.deferred_frames and books.sample is None
+        self.choose(sample)
 
     # --- what must hold ----------------------------------------------------------------------------------
 
@@ -413,6 +427,7 @@ def fingerprint(books: Books) -> tuple[Any, ...]:
             (list(books.wanted), dict(books.taken_from), list(books.dismissed), dict(books.caps)),
             sorted(books.credits),
             (books.credited_frames, books.set_aside_frames, books.chunk_count, books.epoch),
+            (books.sample, books.deferred_frames),
             (books.paused_at, books.draining, books.finished, books.options),
         )
     )

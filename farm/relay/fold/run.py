@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from farm import events as ev
 from farm.frames import PartGrid
+from farm.relay.fold.shared import open_part, reopen_parts
+from farm.relay.ledger import DEFERRED, OpenRanges
 
 if TYPE_CHECKING:
     from farm.relay.books import Books
@@ -26,6 +28,19 @@ def _relay_started(books: Books, at: float, event: ev.RelayStarted) -> None:
     books.draining = False
     books.held = ""
     books.finished = False
+    books.sample = None
+    if books.deferred_frames:
+        books.deferred_frames = 0
+        for part in reversed(range(books.grid.parts)):
+            if books.parts[part] == DEFERRED:
+                open_part(books, part)
+
+
+def _sample_chosen(books: Books, at: float, event: ev.SampleChosen) -> None:
+    books.sample = frozenset(event.parts)
+    ranges, books.open = list(books.open), OpenRanges()
+    for start, stop in reversed(ranges):
+        reopen_parts(books, start, stop)
 
 
 def _options_changed(books: Books, at: float, event: ev.OptionsChanged) -> None:
@@ -67,6 +82,7 @@ def _fleet_measured(books: Books, at: float, event: ev.FleetMeasured) -> None:
 HANDLERS: Final[dict[type, Callable[[Books, float, Any], None]]] = {
     ev.RunOpened: _run_opened,
     ev.RelayStarted: _relay_started,
+    ev.SampleChosen: _sample_chosen,
     ev.OptionsChanged: _options_changed,
     ev.GrantsHeld: _grants_held,
     ev.GrantsFreed: _grants_freed,

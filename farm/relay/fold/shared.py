@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from farm.relay.ledger import OPEN, ClaimRecord
+from farm.relay.ledger import DEFERRED, OPEN, ClaimRecord
 
 if TYPE_CHECKING:
     from farm.relay.books import Books
@@ -30,10 +30,26 @@ def report(books: Books, at: float, claim: ClaimRecord, rendered: int, seconds: 
 
 
 def reopen_parts(books: Books, start: int, stop: int) -> None:
-    """``[start, stop)`` is nobody's any more, and is given out first. The caller keeps the counters."""
+    """``[start, stop)`` is nobody's any more, and is given out first, or deferred where it isn't in the
+    sample. The caller keeps the counters."""
     first, last = books.grid.part_at(start), books.grid.part_at(stop)
-    books.parts[first:last] = bytes((OPEN,)) * (last - first)
-    books.open.put_first(start, stop)
+    if books.sample is None:
+        books.parts[first:last] = bytes((OPEN,)) * (last - first)
+        books.open.put_first(start, stop)
+        return
+    for part in reversed(range(first, last)):
+        if part in books.sample:
+            open_part(books, part)
+        else:
+            books.parts[part] = DEFERRED
+            books.deferred_frames += books.grid.size(part)
+            books.taken_from.pop(part, None)
+
+
+def open_part(books: Books, part: int) -> None:
+    """It is given out first."""
+    books.parts[part] = OPEN
+    books.open.put_first(books.grid.start(part), books.grid.stop(part))
 
 
 def heard(books: Books, at: float, worker: str) -> None:

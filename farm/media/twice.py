@@ -1,0 +1,119 @@
+"""A short part encoded twice before any work: an encoder whose bytes differ can't keep the promise that the
+same frames give the same bytes (DESIGN.md §5).
+
+Theory of operation. The frames are those at a keyframe in the middle of the film, where there is more to
+encode than in a fade from black. Both encoders live in one process, the second one after the first: it finds
+the memory as the first has left it, so that one which reads what it never wrote is found out too, and threads
+that race do so anew. Few frames first, then more, for as long as there is time: a slow encoder of large
+pictures is asked for two, a quick one for all.
+
+Rules of this file:
+- what comes out is compared packet by packet: times, keyframes, bytes, and the encoder's header;
+- packets that aren't those of the frames are refused here too, before any work;
+- a source that can't be read there says nothing of the encoder; the work will tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import av
+
+from farm.clock import Clock
+from farm.errors import UsageError
+from farm.media.encode import choose_picture, open_encoder, refusal
+from farm.media.graph import FilterError
+from farm.media.pictures import open_pictures
+from farm.media.read import ReadAgain, ReadError
+from farm.media.render import RenderError, encode, open_finish
+from farm.settings import JobSettings, VideoSettings
+from farm.source import SourceIndex
+
+#: Frames of one try after the other.
+_FRAMES = (2, 8, 24)
+#: A try is not begun if all would take longer, as far as the ones before tell.
+BUDGET_SECONDS = 0.35
+
+_Packet = tuple[int, bool, bytes]
+
+
+class Difference(NamedTuple):
+    """The first packet that came out otherwise the second time."""
+
+    frames: int  #: that were encoded
+    packet: int  #: counted in decoding order; -1: the encoder's header
+
+    @property
+    def of_header(self) -> bool:
+        return self.packet < 0
+
+    def words(self, encoder: str) -> str:
+        where = "the encoder's header" if self.of_header else f"packet {self.packet}"
+        return f"{encoder} was given the same {self.frames} frames twice, and {where} came out otherwise"
+
+
+def encode_twice(
+    index: SourceIndex, settings: JobSettings, clock: Clock, budget_seconds: float = BUDGET_SECONDS
+) -> Difference | None:
+    """None: both times the same. Raises UsageError if the encoder fails, or its packets aren't the frames."""
+    begun = clock.now()
+    frames: list[av.VideoFrame] = []
+    last_seconds = 0.0
+    for tried, wanted in zip((0, *_FRAMES), _FRAMES, strict=False):
+        expected = last_seconds * wanted / max(tried, 1)
+        if clock.now() - begun + expected > budget_seconds:
+            break
+        since = clock.now()
+        frames += _read(index, settings, len(frames), wanted)
+        if len(frames) <= tried:
+            break
+        first, second = (_encoded(index, settings.video, frames) for _ in range(2))
+        if first != second:
+            pairs = enumerate(zip(first, second, strict=True), start=-1)
+            return Difference(len(frames), next(number for number, (a, b) in pairs if a != b))
+        last_seconds = clock.now() - since
+    return None
+
+
+def _read(index: SourceIndex, settings: JobSettings, start: int, stop: int) -> list[av.VideoFrame]:
+    """Frames ``[start, stop)`` from the keyframe in the middle on, as encoders take them; fewer at the end,
+    or where the source can't be read."""
+    from_start = index.linear or (index.filtered is not None and index.filtered.whole)
+    first = 0 if from_start else _middle(index)
+    wanted = range(first + start, min(first + stop, index.frames))
+    finish = open_finish(index, settings, choose_picture(index, settings.video))
+    pictures = open_pictures(index, settings, linear=index.linear)
+    try:
+        taken = islice(pictures.read(wanted.start, wanted.stop), len(wanted))  # filters may go on to the end
+        return [finish(frame, number, 0) for number, frame in taken]
+    except (ReadError, ReadAgain, FilterError):
+        return []
+    finally:
+        pictures.close()
+
+
+def _middle(index: SourceIndex) -> int:
+    """The last keyframe in the first half that has all the frames behind it; else the first frame."""
+    latest = min(index.frames // 2, index.frames - _FRAMES[-1])
+    return max((key for key in index.keys if key <= latest), default=0)
+
+
+def _encoded(
+    index: SourceIndex, video: VideoSettings, frames: Sequence[av.VideoFrame]
+) -> list[_Packet | bytes | None]:
+    """The encoder's header, then what it makes of the frames."""
+    encoder = open_encoder(index, video)
+    try:
+        packets = [packet for frame in (*frames, None) for packet in encode(encoder, frame)]
+    except RenderError as error:
+        raise UsageError(refusal(video, error.message)) from error
+    if sorted(packet.pts for packet in packets) != sorted(frame.pts or 0 for frame in frames):
+        made = f"it made {len(packets)} packets of {len(frames)} frames, or changed their times"
+        raise UsageError(refusal(video, made))
+    if not packets[0].key:
+        raise UsageError(
+            refusal(video, "a part has to begin with a keyframe, and with these options none does")
+        )
+    return [encoder.extradata, *((packet.pts, packet.key, packet.data) for packet in packets)]
