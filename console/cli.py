@@ -12,7 +12,6 @@ import shutil
 import sys
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, NoReturn
 
 import msgspec
@@ -21,7 +20,6 @@ from typer.exceptions import TyperException
 
 from console import attach as attaching
 from console import lab
-from console import options as opt
 from console.clean import clean
 from console.crashtest import crashtest
 from console.demo import demo
@@ -30,9 +28,9 @@ from console.interrupts import Interrupted, heed_interrupts, ignore_interrupts
 from console.rendering import render, resume
 from console.replay import replay
 from console.report import records_of, report_text
-from console.run import print_verified, verify_output
 from console.spellings import refuse_ffmpeg_spellings, refuse_other_digits
 from console.streams import attempt, give_line, tell, unwritten
+from console.verify import verify
 from farm.errors import ExitCode, UnevenError
 from farm.reports.hardware import hardware_report
 
@@ -113,24 +111,7 @@ def _complain(sentence: str) -> None:
 
 app.command()(render)
 app.command()(resume)
-
-
-@app.command()
-def verify(
-    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="The file to verify.")],
-    against: Annotated[
-        Path | None,
-        typer.Option("--against", metavar="INPUT", help="Compare frames and times with this source."),
-    ] = None,
-    decode: opt.Decode = False,
-) -> int:
-    """Read a file back: frames, timestamps, order, streams, and the sha256 of its video packets.
-
-    An output of uneven's is compared with what its run recorded.
-    """
-    verified, recorded = verify_output(output, against, "all" if decode else "sample")
-    print_verified(output, verified, recorded)
-    return ExitCode.DONE
+app.command()(verify)
 
 
 @app.command()

@@ -14,6 +14,8 @@ from typing import Literal
 
 import msgspec
 
+from farm.contents import StreamContents
+
 #: Version of the recording format; a reader refuses a higher one.
 SCHEMA_VERSION = 1
 
@@ -250,6 +252,26 @@ class WorkFinished(Event, frozen=True, kw_only=True):
     credited_frames: int
     set_aside_frames: int
     makespan_seconds: float
+
+
+class OutputRead(Event, frozen=True, kw_only=True):
+    """The joined output was read back and is as it should be; this and the ``PacketsRead`` that follow make
+    its manifest (farm.manifest)."""
+
+    container: str  #: as in ``farm.contents.Contents``
+    size_bytes: int
+    duration_seconds: float
+    video: StreamContents
+    others: tuple[StreamContents, ...] = ()
+    part_packets: tuple[int, ...] = ()  #: packets of each part, in order
+    lost_pts: tuple[int, ...] = ()  #: of frames that could not be decoded, in the source's time base
+
+
+class PacketsRead(Event, frozen=True, kw_only=True):
+    """The next packets of the output's video, in decoding order."""
+
+    pts: tuple[int, ...]  #: in ticks of the stream; of an output of images the numbers of the files
+    crc32: str  #: of their data, eight hex digits each
 
 
 class OutputVerified(Event, frozen=True, kw_only=True):
@@ -617,6 +639,8 @@ AnyEvent = (
     | JobResumed
     | DrainStarted
     | WorkFinished
+    | OutputRead
+    | PacketsRead
     | OutputVerified
     | RunFinished
     | WorkerJoined
