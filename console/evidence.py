@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from console.report import records_of
+from farm.comparison import compare
 from farm.contents import Contents
-from farm.difference import Comparison, compare
+from farm.difference import Comparison
 from farm.errors import InputError, OutputError, UnevenError, UsageError
 from farm.journal import RunCatalogue, RunEntry, read_recording
 from farm.manifest import MANIFEST_SUFFIX, Manifest, manifest_of, manifest_path, read_manifest

@@ -57,6 +57,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     output: str
     right: bool
+    complete: bool = True  #: all of it could be compared with what its run made
     exit_code: int
     difference: Place | None = None
     frames: int | None = None
@@ -258,7 +259,7 @@ class _Inspection:
             return error
         words = f"it is truncated: {size:,} of {manifest.size_bytes:,} bytes are there"
         self._difference = Difference(kind="truncated", words=words)
-        return VerificationError(f"{error}; {words}")
+        return VerificationError(f"{printable(self._output)} can't be read, {words}")
 
     def _source(
         self, asked: _Asked, scratch: Path, log: Path
@@ -326,16 +327,17 @@ class _Inspection:
     # --- what is said ------------------------------------------------------------------------------------
 
     def _verdict(self, checked: Checked) -> Verdict:
-        facts, pictures = checked.facts, self._pictures
+        facts, pictures, comparison = checked.facts, self._pictures, self._found.comparison
         compared = pictures.compared if pictures is not None and not pictures.why_not else None
         return Verdict(
             output=str(self._output),
             right=True,
+            complete=comparison is not None and comparison.complete,
             exit_code=0,
             frames=facts.frames,
             duration_seconds=facts.duration_seconds,
             packets_sha256=facts.packets_sha256,
-            decoded_frames=facts.decoded_frames + (compared or 0),
+            decoded_frames=max(facts.decoded_frames, compared or 0),
             streams=facts.streams,
             run=self._manifest.run.id if self._manifest is not None else None,
             compared_with=self._found.evidence.source if self._found.evidence is not None else None,
@@ -375,9 +377,10 @@ class _Inspection:
 
     def text(self, verdict: Verdict) -> str:
         """For people, a line for each thing."""
+        whole = verdict.complete or verdict.run is None
         assert verdict.frames is not None and verdict.decoded_frames is not None
         lines = [
-            f"{printable(self._output)} is right",
+            f"{printable(self._output)} is right" + ("" if whole else ", as far as that can be told"),
             f"frames    {text.count(verdict.frames)}, {verdict.duration_seconds or 0:.3f} s; "
             f"{text.count(verdict.decoded_frames)} decoded for the check",
             *(f"stream    {line}" for line in verdict.streams),

@@ -237,11 +237,15 @@ def _check_numbers(output: Path, numbers: Sequence[int], expected: Sequence[int]
     missing = [number for number in expected if number not in found]
     if missing:
         raise VerificationError(
-            f"{printable(output)} is not right: {len(missing)} images are missing: {spans(missing)}"
+            f"{printable(output)} is not right: {_images(len(missing))} missing: {spans(missing)}"
         )
     if len(found) > len(expected):
         extra = sorted(found - set(expected))
         raise VerificationError(f"{printable(output)} is not right: it has images too many: {spans(extra)}")
+
+
+def _images(count: int) -> str:
+    return "1 image is" if count == 1 else f"{count} images are"
 
 
 def _size(path: Path, data: bytes) -> tuple[int, int]:
