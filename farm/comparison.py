@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
@@ -164,14 +164,14 @@ class _Film:
         what is there may be a piece of one."""
         there, due = len(self._found.pts), len(self._right.pts)
         at_end = there - 1 <= packet < due and there <= due
-        # An mp4 that ends well says by itself how many frames it has: then it was written anew, without them.
-        whole = self._found.container == "mp4" and not self._found.fault
-        return self._short if at_end and not whole else ""
+        return self._short if at_end else ""
 
     @property
     def _short(self) -> str:
         size, was = self._found.size_bytes, self._manifest.size_bytes
-        return "" if self._remuxed or size >= was else f"{size:,} of {was:,} bytes are there"
+        # An mp4 that ends well says by itself how many frames it has: then it was written anew, without them.
+        whole = self._found.container == "mp4" and not self._found.fault
+        return "" if self._remuxed or whole or size >= was else f"{size:,} of {was:,} bytes are there"
 
     def _offset(self, packet: int) -> int:
         """How many packets are passed over, if what stands here comes so many later; by times too, or where
@@ -203,13 +203,12 @@ class _Film:
         return next((place - packet for place in places if _run_on(found, place, right, packet)), 0)
 
     def _elsewhere(self, packet: int, count: int) -> bool:
-        """Whether what doesn't stand here, ``count`` packets, stands further on."""
+        """Whether the ``count`` packets that don't stand here stand further on: there are more of their kind
+        there than belong there."""
         right, found = self._right.checksums, self._found.checksums
-        wanted = right[packet : packet + min(count, _WITNESSES)]
-        return any(
-            found[place : place + len(wanted)] == wanted
-            for place in _places(found, right[packet], packet + 1)
-        )
+        wanted = Counter(right[packet : packet + min(count, _WITNESSES)])
+        belong, stand = right[packet + count :], found[packet:]
+        return all(stand.count(one) >= belong.count(one) + many for one, many in wanted.items())
 
     # --- what isn't in the packets of the video ------------------------------------------------------------
 

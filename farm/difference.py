@@ -12,7 +12,16 @@ from typing import Literal
 from farm.manifest import ManifestPart
 
 Kind = Literal[
-    "missing", "extra", "order", "time", "bytes", "header", "truncated", "stream", "picture", "unreadable"
+    "missing",  # frames are gone
+    "extra",  # frames, or images, that its run didn't write
+    "order",  # what stands there belongs to another place
+    "time",  # a frame is shown at another time
+    "bytes",  # a packet has other data
+    "header",  # what a decoder is given first has other data
+    "truncated",  # the file ends too soon
+    "stream",  # another stream is missing, differs, or is too many
+    "picture",  # of a lossless output: not what the source shows
+    "unreadable",  # it can't be read, or is wrong by itself
 ]
 
 
