@@ -5,14 +5,15 @@ is follows from its time: frame n of an output is the n-th that is shown.
 
 Rules of this file:
 - pure: no file is opened here;
-- an output that another tool has put into another container is compared as far as it can be: times to a tick
-  of the coarser clock and after a constant shift, bytes where both containers write the same; what could not
-  be compared is said in the notes, never passed over;
+- an output that another tool has written anew, with another clock or in another container, is compared as far
+  as it can be: times to a millisecond (or a tick, where that is longer) and after a constant shift, bytes
+  where both containers write the same; what could not be compared is said in the notes, never passed over;
 - nothing is called missing or moved on the word of one packet, where there are more to ask.
 """
 
 from __future__ import annotations
 
+import math
 from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -26,6 +27,7 @@ from farm.sequence import spans
 
 #: So many packets that follow have to agree before a packet counts as one from another place.
 _WITNESSES = 8
+_ROUNDED_SECONDS = Fraction(1, 1000)  #: what Matroska rounds times to, and may have on the way
 #: By so much the start or end of another stream may be off once another tool has rewritten it.
 _REMUXED_SECONDS = Fraction(1, 10)
 
@@ -59,7 +61,11 @@ class _Film:
         if self._remuxed:
             self._notes.append(
                 f"it is {self._found.container} now and was {self._manifest.container}: times were compared "
-                "to a tick of the coarser clock, and codec headers were not"
+                "to a millisecond, and codec headers were not"
+            )
+        elif not self._exact:
+            self._notes.append(
+                "it was written anew, with another clock: times were compared to a millisecond"
             )
         if not self._same_bytes:
             self._leave_out(
@@ -94,18 +100,20 @@ class _Film:
         if self._exact:
             return factor, 0, other, 0, 0
         origin = min(self._found.pts, default=0)
-        return factor, origin, other, self._shown[0] if self._shown else 0, max(factor, other)
+        apart = math.ceil(_ROUNDED_SECONDS * mine.denominator * its.denominator)
+        zero = self._shown[0] if self._shown else 0
+        return factor, origin, other, zero, max(factor, other, apart)
 
     def _same_time(self, right: int, found: int) -> bool:
         factor, origin, other, zero, apart = self._scales
         found_time = (self._found.pts[found] - origin) * factor
         return abs(found_time - (self._right.pts[right] - zero) * other) <= apart
 
-    def _shown_at(self, packet: int) -> float:
-        """When a packet of what is found is shown, by the clock of what is right, in seconds."""
+    def _late_seconds(self, packet: int) -> float:
+        """How much later than it should be a packet is shown."""
         factor, origin, other, zero, _ = self._scales
-        ticks = Fraction((self._found.pts[packet] - origin) * factor, other) + zero
-        return float(ticks * self._base)
+        late = Fraction((self._found.pts[packet] - origin) * factor, other) + zero - self._right.pts[packet]
+        return float(late * self._base)
 
     # --- packets -----------------------------------------------------------------------------------------
 
@@ -151,8 +159,9 @@ class _Film:
             return self._named("extra", packet, f"{words} that is")
         if self._same_bytes and self._right.checksums[packet] != self._found.checksums[packet]:
             return self._named("bytes", packet, f"{self._frame(packet)} has other bytes;", "it is")
-        words = f"{self._frame(packet)} is shown at another time, {self._shown_at(packet):.3f} s; it is"
-        return self._named("time", packet, words)
+        late = self._late_seconds(packet)
+        how = f"{abs(late):.6f}".rstrip("0") + (" s later" if late > 0 else " s sooner")
+        return self._named("time", packet, f"{self._frame(packet)} is shown {how} than it was made; it is")
 
     def _missing(self, packet: int, count: int) -> Difference:
         first = min(range(packet, packet + count), key=self._right.pts.__getitem__)

@@ -104,8 +104,13 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def settings(self) -> JobSettings:
-        """Raises msgspec.ValidationError for what this version doesn't know."""
-        return msgspec.convert(self.run.settings, JobSettings)
+        """Raises InputError for what this version doesn't know."""
+        try:
+            return msgspec.convert(self.run.settings, JobSettings)
+        except msgspec.ValidationError as error:
+            raise InputError(
+                f"the settings in the manifest of {printable(self.output)} are of another version: {error}"
+            ) from error
 
     def packets(self) -> Packets:
         """All packets of the video. Raises InputError if they are damaged."""

@@ -58,7 +58,8 @@ def read_contents(
     """
     with open_finished(path, container) as file:
         video = film_of(file)
-        reading = _Reading(video)
+        family = container_family(file.format.name)
+        reading = _Reading(video, promised=video.frames if family == "mp4" else 0)
         tallies = [_Tally() for _ in file.streams]
         try:
             for packet in file.demux():
@@ -74,7 +75,7 @@ def read_contents(
         reading.finish()
         streams = [_described(stream, tallies[stream.index]) for stream in file.streams]
         return Contents(
-            container=container_family(file.format.name),
+            container=family,
             size_bytes=path.stat().st_size,
             video=streams[video.index],
             others=tuple(found for number, found in enumerate(streams) if number != video.index),
@@ -108,14 +109,15 @@ class _Tally:
 class _Reading:
     """The packets of the video as they come, and the first thing that is wrong with them."""
 
-    def __init__(self, stream: VideoStream) -> None:
+    def __init__(self, stream: VideoStream, promised: int) -> None:
+        """``promised``: how many frames the file says it has, where that is to be trusted; else 0."""
         self.pts = new_times()
         self.checksums = new_checksums()
         self.keys: list[tuple[int, int]] = []
         self.last = (-(1 << 63), 0)  #: pts and duration of the frame shown last
         self.fault = ""
         self._time_base = stream.time_base or Fraction(1)
-        self._promised = stream.frames
+        self._promised = promised
         self._last_dts: int | None = None
 
     def note(self, fault: str) -> None:

@@ -38,12 +38,12 @@ def why_incomparable(contents: Contents, settings: JobSettings | None) -> str:
     if settings is None:
         return "" if _loses_nothing(VideoSettings(encoder=codec)) else f"{codec} may lose something"
     for known, struct, unset in (
-        (_FOLLOWED, settings, JobSettings()),
-        (_FOLLOWED_VIDEO, settings.video, VideoSettings()),
+        (_FOLLOWED, settings, type(settings)()),
+        (_FOLLOWED_VIDEO, settings.video, type(settings.video)()),
     ):
         for name in struct.__struct_fields__:
             if name not in known and getattr(struct, name) != getattr(unset, name):
-                return f"{name.replace('_', ' ')} changed them"
+                return f"the setting {name.replace('_', ' ')} may have changed them"
     return "" if _loses_nothing(settings.video) else f"{settings.video.encoder} loses something"
 
 
