@@ -13,7 +13,6 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib import metadata
-from pathlib import Path
 from typing import Annotated, NoReturn
 
 import msgspec
@@ -22,7 +21,6 @@ from typer.exceptions import TyperException
 
 from console import attach as attaching
 from console import comparing, lab
-from console import options as opt
 from console.burnoptions import with_places
 from console.clean import clean
 from console.crashtest import crashtest
@@ -32,9 +30,9 @@ from console.interrupts import Interrupted, heed_interrupts, ignore_interrupts
 from console.rendering import render, resume
 from console.replay import replay
 from console.report import records_of, report_text
-from console.run import print_verified, verify_output
 from console.spellings import refuse_ffmpeg_spellings, refuse_other_digits
 from console.streams import attempt, give_line, tell, unwritten
+from console.verify import verify
 from farm.errors import ExitCode, UnevenError
 from farm.reports.hardware import hardware_report
 
@@ -132,24 +130,7 @@ def uneven(
 
 app.command()(render)
 app.command()(resume)
-
-
-@app.command()
-def verify(
-    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="The file to verify.")],
-    against: Annotated[
-        Path | None,
-        typer.Option("--against", metavar="INPUT", help="Compare frames and times with this source."),
-    ] = None,
-    decode: opt.Decode = False,
-) -> int:
-    """Read a file back: frames, timestamps, order, streams, and the sha256 of its video packets.
-
-    An output of uneven's is compared with what its run recorded.
-    """
-    verified, recorded = verify_output(output, against, "all" if decode else "sample")
-    print_verified(output, verified, recorded)
-    return ExitCode.DONE
+app.command()(verify)
 
 
 @app.command()

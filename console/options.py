@@ -134,6 +134,10 @@ NeverOverwrite = Annotated[bool, typer.Option("-n", "--never-overwrite", help="N
 Decode = Annotated[
     bool, typer.Option("--decode", help="Decode all of the output to verify it, not a sample.")
 ]
+Manifest = Annotated[
+    bool,
+    typer.Option("--manifest", help="Write OUTPUT.manifest.json, which 'uneven verify' compares with, too."),
+]
 Keep = Annotated[bool, typer.Option("--keep", help="Keep the run folder after a good end.")]
 Temp = Annotated[
     Path | None,

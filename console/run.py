@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from console import text
 from console.detach import Report
@@ -18,22 +18,19 @@ from console.report import records_of
 from console.stories import story_lines
 from console.streams import give_line, tell
 from console.verdicts import tell_verdicts
-from farm.engines.child import ChildCrashed, run_in_child_blocking
+from farm.engines.child import run_in_child_blocking
 from farm.engines.local import LocalEngine, prepare
-from farm.errors import ExitCode, InputError, OutputError, UnevenError, UsageError, VerificationError
-from farm.events import RelayOptions, RunFinished
-from farm.facts import Probed, VerifyFacts
+from farm.errors import ExitCode, OutputError, UnevenError, UsageError
+from farm.events import RelayOptions
 from farm.fleet import WorkerProfile
 from farm.folder import JOURNAL_NAME
-from farm.journal import RunCatalogue, read_recording
-from farm.outputs import is_images
+from farm.journal import RunCatalogue
 from farm.paths import check_free, printable
 from farm.plan import JobRequest, OpenedRun, Plan, open_run
 from farm.sampling import SAMPLED, SampleSize, sample_parts
 from farm.scenario.expect import Expectation
 from farm.scratch import scratch_folder
-from farm.settings import CONTAINERS, IMAGES, GridSettings, JobSettings, VideoSettings
-from farm.source import save_index
+from farm.settings import CONTAINERS, GridSettings, JobSettings, VideoSettings
 from farm.stories import set_aside_stories
 
 if TYPE_CHECKING:  # what runs a job is loaded when there is one
@@ -217,81 +214,3 @@ def demo_request(
             fleet=fleet,
             overwrite=overwrite or None,
         )
-
-
-def verify_output(
-    output: Path, against: Path | None, decode: Literal["sample", "all"]
-) -> tuple[VerifyFacts, RunFinished | None]:
-    """Read a file back, and compare it with its run's recording if there is one.
-
-    Raises InputError, UsageError or VerificationError.
-    """
-    container = IMAGES if is_images(output) else CONTAINERS.get(output.suffix.lower())
-    if container is None:
-        raise UsageError(f"{printable(output.name)}: verify takes {', '.join(sorted(CONTAINERS))}")
-    if container == IMAGES and against is not None:
-        raise UsageError("--against compares videos; images are read back by themselves")
-    if container != IMAGES and not output.is_file():
-        raise InputError(f"there is no file {printable(output)}")
-    prepare()
-    with scratch_folder() as scratch:
-        log = scratch / "verify.log"
-        index_path = None
-        if against is not None:
-            found = run_in_child_blocking(
-                "farm.media.tasks:probe_job", against.absolute(), JobSettings(container=container), log=log
-            )
-            assert isinstance(found, Probed)
-            index_path = scratch / "index"
-            save_index(found.index, index_path)
-        try:
-            verified = run_in_child_blocking(
-                "farm.media.tasks:verify_job",
-                output.absolute(),
-                container,
-                index_path,
-                decode,
-                (),
-                (),
-                log=log,
-                on_progress=lambda fraction: None,
-            )
-        except ChildCrashed as crash:
-            raise VerificationError(
-                f"{printable(output)} is not right: reading it crashed the media library"
-            ) from crash
-    assert isinstance(verified, VerifyFacts)
-    recorded = _recorded(output)
-    if recorded is not None and recorded.packets_sha256 != verified.packets_sha256:
-        raise VerificationError(
-            f"{printable(output)} has changed since its run: its video packets have sha256 "
-            f"{verified.packets_sha256[:16]}…, the run recorded {recorded.packets_sha256[:16]}…"
-        )
-    return verified, recorded
-
-
-def _recorded(output: Path) -> RunFinished | None:
-    """How the newest run of that output ended, if it is on record."""
-    try:
-        entry = RunCatalogue().find(str(output))
-    except UsageError:
-        return None
-    if not entry.recording:
-        return None
-    finished: RunFinished | None = None
-    for record in read_recording(Path(entry.recording)):
-        if isinstance(record.event, RunFinished):
-            finished = record.event
-    return finished if finished is not None and finished.packets_sha256 else None
-
-
-def print_verified(output: Path, verified: VerifyFacts, recorded: RunFinished | None) -> None:
-    lines = [
-        f"{printable(output)} is right",
-        f"frames    {text.count(verified.frames)}, {verified.duration_seconds:.3f} s; "
-        f"{text.count(verified.decoded_frames)} decoded for the check",
-        *(f"stream    {line}" for line in verified.streams),
-        f"packets   sha256 {verified.packets_sha256}",
-        "run       as recorded" if recorded is not None else "run       none on record",
-    ]
-    give_line("\n".join(lines))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
+from farm.contents import Contents
 from farm.source import Rational, SourceIndex
 
 
@@ -26,6 +27,7 @@ class StitchFacts(msgspec.Struct, frozen=True, kw_only=True):
     shift_seconds: Rational = (0, 1)  #: by which all times were moved, for none to lie before zero
     lost_pts: tuple[int, ...] = ()  #: frames of the index that could not be decoded, in its time base
     streams: tuple[str, ...] = ()  #: a line for people for every other stream of the input
+    part_packets: tuple[int, ...] = ()  #: of the video, part by part
     carried: tuple[str, ...] = ()  #: kinds of the streams that were taken along and aren't empty
     warnings: tuple[str, ...] = ()
 
@@ -38,3 +40,20 @@ class VerifyFacts(msgspec.Struct, frozen=True, kw_only=True):
     duration_seconds: float  #: of the video, from the first frame's start to the last one's end
     streams: tuple[str, ...]  #: a line for people for every stream
     decoded_frames: int  #: how many frames were decoded for the check
+    contents: Contents | None = None  #: all of it, packet by packet
+
+
+class Pictures(msgspec.Struct, frozen=True, kw_only=True):
+    """How the pictures of a lossless output compare with those that its encoder was given."""
+
+    compared: int = 0
+    differs: int | None = None  #: the first frame of the output that does
+    seconds: float = 0.0  #: when that is shown
+    why_not: str = ""  #: they could not be compared
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """What a finished output is by itself, and beside its source."""
+
+    facts: VerifyFacts
+    pictures: Pictures | None = None  #: None: that was not asked

@@ -42,6 +42,7 @@ from farm.host import End, RelayHost
 from farm.journal import JournalWriter
 from farm.loopwatch import LoopWatch
 from farm.machine import read_machine, usable_cores, worker_memory_bytes
+from farm.manifest import manifest_path, read_events
 from farm.outputs import discard, place
 from farm.parts import overhead_bytes
 from farm.paths import check_free, make_durable, partial_path, printable, reason
@@ -62,6 +63,7 @@ MEASURE_SECONDS = 1.0
 _FIT_SHARE = 0.9
 #: Damaged parts that may turn up at the stitch, one after the other, before it is given up.
 _STITCH_TRIES = 20
+_EVENTS_AT_ONCE = 32
 
 _Phase = Literal["probe", "measure", "work", "stitch", "verify", "report"]
 
@@ -458,6 +460,7 @@ class Job:
         except BaseException:
             discard(partial)
             raise
+        await self._write_down(stitched, verified)
         about_to = ev.OutputVerified(
             packets_sha256=verified.packets_sha256,
             output_bytes=stitched.output_bytes,
@@ -468,6 +471,19 @@ class Job:
         await asyncio.to_thread(place, partial, output, overwrite=overwrite)
         self._output_bytes = stitched.output_bytes
         return verified
+
+    async def _write_down(self, stitched: StitchFacts, verified: VerifyFacts) -> None:
+        """What the output consists of, for its manifest."""
+        assert verified.contents is not None
+        events = await asyncio.to_thread(
+            read_events,
+            verified.contents,
+            stitched.part_packets,
+            stitched.lost_pts,
+            verified.duration_seconds,
+        )
+        for first in range(0, len(events), _EVENTS_AT_ONCE):
+            await self._log.commit(self.clock.now(), events[first : first + _EVENTS_AT_ONCE])
 
     # --- the end -----------------------------------------------------------------------------------------
 
@@ -512,7 +528,10 @@ class Job:
             await self._journal.close()
         if verified is None:
             return None
-        return await asyncio.to_thread(finish, self._run.folder, self._run_id, keep=self._request.keep)
+        manifest = manifest_path(self._request.output) if self._request.manifest else None
+        return await asyncio.to_thread(
+            finish, self._run.folder, self._run_id, keep=self._request.keep, manifest=manifest
+        )
 
     def _loop_measured(self) -> ev.LoopMeasured:
         watch = self._loop_watch

@@ -125,7 +125,7 @@ def check_output(source: Path, output: Path, overwrite: bool | None = None) -> N
     check_name(source, InputError)
     check_name(output)
     try:
-        _check_name_length(output)
+        check_name_length(output, PARTIAL_SUFFIX)  # the longest suffix that is put to it while it is made
         _check_kind(output)
         _check_not_source(source, output)
         check_free(output, overwrite)
@@ -151,12 +151,13 @@ def check_free(output: Path, overwrite: bool | None) -> None:
         raise OutputError(f"{printable(output)} exists already; {advice}, or choose another name")
 
 
-def _check_name_length(output: Path) -> None:
+def check_name_length(output: Path, suffix: str = "") -> None:
+    """Raises OutputError for a name that is too long once it has that suffix."""
     try:
         limit = os.pathconf(output.parent, "PC_NAME_MAX")
     except (OSError, ValueError):
         limit = _NAME_BYTES_MAX
-    room = limit - len(PARTIAL_SUFFIX)  # the longest suffix that is put to it while it is made
+    room = limit - len(suffix)
     length = len(os.fsencode(output.name))
     if length > room:
         raise OutputError(

@@ -24,6 +24,7 @@ from farm.folder import INDEX_NAME, NOTE_NAME, RunFolder, holds_run, remove_shel
 from farm.frames import PartGrid
 from farm.journal import Journal, JournalDamaged
 from farm.machine import automatic_workers, fit_fleet, read_machine
+from farm.manifest import check_manifest, manifest_path
 from farm.outputs import as_ranges, check_images_free, existing_numbers, image_pattern
 from farm.paths import check_free, check_output, check_run_folder, printable, reason, run_folder_path
 from farm.policies.registry import parse_policy, parse_tail
@@ -62,6 +63,7 @@ class JobRequest:
     resume_only: bool = False  #: there must be a run to resume
     folder: Path | None = None  #: the run folder, where it isn't where it would be made
     retry_failed: bool = False  #: take up parts again that were set aside
+    manifest: bool = False  #: write one beside the output, once that is verified
     skip_existing: bool = False  #: of an output of images: leave out those that are there
     faults: tuple[Fault, ...] = ()  #: injected on purpose
     sample: SampleSize | None = None  #: render so much of the film and say what the whole will come to
@@ -112,6 +114,8 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
         sweep()
     # An output that is there may be the earlier run's own: that is seen when its journal is open.
     check_output(request.source, request.output, True if resumes else request.overwrite)
+    if request.manifest:
+        check_manifest(request.output, True if resumes else request.overwrite)
     if request.settings.container == IMAGES:
         request = _with_existing(request, folder_path / NOTE_NAME)
     parse_policy(request.options.policy)
@@ -284,7 +288,8 @@ def _tidy(plan: Plan, folder: RunFolder, last: ev.RunFinished, opened: ev.RunOpe
             f"{printable(plan.folder_path)} is the kept folder of a finished run; remove or rename it"
         )
     request = plan.request
-    finish(folder, opened.run_id if opened is not None else "unknown", keep=False)
+    manifest = manifest_path(plan.request.output) if plan.request.manifest else None
+    finish(folder, opened.run_id if opened is not None else "unknown", keep=False, manifest=manifest)
     asked_for = opened is not None and opened.settings_hash == plan.settings_hash
     if request.resume_only or (asked_for and request.output.exists() and not request.overwrite):
         raise FinishedAlready(f"{printable(request.output)} is done; what was left of its run is removed")

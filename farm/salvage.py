@@ -23,6 +23,7 @@ from farm import events as ev
 from farm.errors import OutputError
 from farm.folder import RunFolder
 from farm.journal import Journal, JournalDamaged, RunCatalogue
+from farm.manifest import manifest_of, write_manifest
 from farm.paths import atomic_file, printable
 from farm.relay.books import Books
 from farm.store import Store
@@ -139,9 +140,12 @@ def _set_aside(folder: RunFolder, error: JournalDamaged) -> str:
     return f"{error}; it is kept as {printable(aside.name)}"
 
 
-def finish(folder: RunFolder, run_id: str, *, keep: bool) -> Path | None:
-    """After a good end: keep the recording, and remove the run folder unless it is to stay; the journal is
-    closed. Returns the recording, if it could be kept. Raises OutputError."""
+def finish(folder: RunFolder, run_id: str, *, keep: bool, manifest: Path | None = None) -> Path | None:
+    """After a good end: write the manifest if one is asked for, keep the recording, and remove the run folder
+    unless it is to stay; the journal is closed. Returns the recording, if it could be kept. Raises
+    OutputError; the folder is there then."""
+    if manifest is not None:
+        _write_manifest(folder, manifest)
     recording: Path | None = None
     journal: Journal | None = None
     try:
@@ -158,3 +162,14 @@ def finish(folder: RunFolder, run_id: str, *, keep: bool) -> Path | None:
     else:
         folder.remove()
     return recording
+
+
+def _write_manifest(folder: RunFolder, path: Path) -> None:
+    journal = Journal.open(folder.journal)
+    try:
+        manifest = manifest_of(journal.records())
+    finally:
+        journal.close()
+    if manifest is None:
+        raise OutputError(f"{printable(path)} can't be written: an older uneven verified the output")
+    write_manifest(manifest, path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from farm.contents import StreamContents
 from farm.events.base import SCHEMA_VERSION, Event
 from farm.events.options import RelayOptions
 
@@ -203,6 +204,26 @@ class SamplePredicted(Event, frozen=True, kw_only=True):
     rest_seconds: float | None = None  #: of these, for what is not rendered yet
 
 
+class OutputRead(Event, frozen=True, kw_only=True):
+    """The joined output was read back and is as it should be; this and the ``PacketsRead`` that follow make
+    its manifest (farm.manifest)."""
+
+    container: str  #: as in ``farm.contents.Contents``
+    size_bytes: int
+    duration_seconds: float
+    video: StreamContents
+    others: tuple[StreamContents, ...] = ()
+    part_packets: tuple[int, ...] = ()  #: packets of each part, in order
+    lost_pts: tuple[int, ...] = ()  #: of frames that could not be decoded, in the source's time base
+
+
+class PacketsRead(Event, frozen=True, kw_only=True):
+    """The next packets of the output's video, in decoding order."""
+
+    pts: tuple[int, ...]  #: in ticks of the stream; of an output of images the numbers of the files
+    crc32: str  #: of their data, eight hex digits each
+
+
 class OutputVerified(Event, frozen=True, kw_only=True):
     """The joined output was verified and is about to get its name; a run that is cut off in between knows its
     own output by this."""
@@ -254,6 +275,8 @@ RunEvent = (
     | WorkFinished
     | SampleChosen
     | SamplePredicted
+    | OutputRead
+    | PacketsRead
     | OutputVerified
     | RunFinished
 )

@@ -113,6 +113,7 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     exit_code: int | None = None  #: None while the run has not come to an end
     outcome: str = ""
     recording: str = ""  #: the recording, if it was saved
+    packets_sha256: str = ""  #: of the output's video, by which it is known wherever it is
 
 
 def state_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -264,6 +265,6 @@ def _noted(entry: RunEntry, record: Record) -> RunEntry:
             return msgspec.structs.replace(
                 entry, started=entry.started or wall_time, exit_code=None, outcome=""
             )
-        case RunFinished(exit_code=exit_code, outcome=outcome):
-            return msgspec.structs.replace(entry, exit_code=exit_code, outcome=outcome)
+        case RunFinished(exit_code=exit_code, outcome=outcome, packets_sha256=sha256):
+            return msgspec.structs.replace(entry, exit_code=exit_code, outcome=outcome, packets_sha256=sha256)
     return entry

@@ -14,12 +14,14 @@ import errno
 import hashlib
 import os
 import shutil
+import zlib
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
+from farm.contents import IMAGE_FILES, Contents, StreamContents, new_checksums, new_times
 from farm.errors import InputError, OutputError, VerificationError
 from farm.facts import StitchFacts, VerifyFacts
 from farm.media.sequence import BadImage, decode_image
@@ -31,7 +33,7 @@ from farm.parts import sync_folder
 from farm.paths import PARTIAL_SUFFIX, is_full, printable, reason
 from farm.sequence import Pattern, list_images, spans
 from farm.settings import IMAGE_ENCODERS, IMAGES, SourceSettings
-from farm.source import ImageFile, SourceIndex
+from farm.source import SourceIndex
 
 _AS_IT_IS = SourceSettings()
 _SAMPLES = 8
@@ -84,6 +86,7 @@ def write_images(
         frames=len(survey.timeline.pts),
         output_bytes=written,
         lost_pts=survey.lost_pts,
+        part_packets=survey.part_packets,
         streams=tuple(choice.words for choice in plan.choices),
         warnings=(*damage_words(index, survey), *_lost_words(index, survey.lost_pts)),
     )
@@ -132,29 +135,68 @@ def verify_images(
     ``packets_sha256`` is over the bytes of all files, end to end in the order of their numbers. Raises
     VerificationError at the first thing that is wrong.
     """
-    in_folder = output.name.endswith(PARTIAL_SUFFIX)
-    pattern = _pattern_in(output) if in_folder else image_pattern(output)
+    contents = read_images(output, lambda fraction: on_progress(_READING_SHARE * fraction))
+
+    def on_decoded(fraction: float) -> None:
+        on_progress(_READING_SHARE + (1 - _READING_SHARE) * fraction)
+
+    return check_images(output, contents, index, decode=decode, on_progress=on_decoded, lost_pts=lost_pts)
+
+
+def read_images(output: Path, on_progress: Callable[[float], None] = lambda fraction: None) -> Contents:
+    """What is in the files of an output, undecoded. Raises VerificationError if there are none or one can't
+    be read."""
+    pattern = _pattern_of(output)
     try:
         images = list_images(pattern)
     except InputError as error:
         raise VerificationError(str(error)) from None
-    _check_numbers(output, images, _expected(index, images, lost_pts))
-    count = len(images)
-    step = -(-count // _SAMPLES) if decode == "sample" else 1
-    digest = hashlib.sha256()
-    sizes: dict[tuple[int, int], str] = {}
-    decoded = 0
+    digest, checksums, size_bytes = hashlib.sha256(), new_checksums(), 0
     for place, image in enumerate(images):
-        path = pattern.folder / image.name
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise VerificationError(f"{printable(path)} can't be read back: {reason(error)}") from error
+        data = _read_back(pattern.folder / image.name)
         digest.update(data)
-        if place % step == 0 or place == count - 1:
-            sizes.setdefault(_size(path, data), image.name)
-            decoded += 1
-        on_progress((place + 1) / count)
+        checksums.append(zlib.crc32(data))
+        size_bytes += len(data)
+        on_progress((place + 1) / len(images))
+    numbers = new_times(image.number for image in images)
+    return Contents(
+        container=IMAGE_FILES,
+        size_bytes=size_bytes,
+        video=StreamContents(
+            kind="video",
+            codec=_decoder(pattern.path),
+            packets=len(images),
+            sha256=digest.hexdigest(),
+            time_base=(1, 1),
+            first_pts=numbers[0],
+            last_pts=numbers[-1],
+        ),
+        pts=numbers,
+        checksums=checksums,
+        stream_words=(f"images: {len(images)}, numbered {spans(numbers)}",),
+    )
+
+
+def check_images(
+    output: Path,
+    contents: Contents,
+    index: SourceIndex | None,
+    *,
+    decode: Literal["sample", "all"] = "sample",
+    on_progress: Callable[[float], None] = lambda fraction: None,
+    lost_pts: Sequence[int] = (),
+) -> VerifyFacts:
+    """The rest of ``verify_images``, of files that were read. Raises VerificationError."""
+    pattern, numbers = _pattern_of(output), contents.pts
+    _check_numbers(output, numbers, _expected(index, numbers, lost_pts))
+    count = len(numbers)
+    step = -(-count // _SAMPLES) if decode == "sample" else 1
+    chosen = sorted({*range(0, count, step), count - 1})
+    sizes: dict[tuple[int, int], str] = {}
+    for place, number in enumerate(chosen):
+        name = pattern.name(numbers[number])
+        sizes.setdefault(_size(pattern.folder / name, _read_back(pattern.folder / name)), name)
+        on_progress((place + 1) / len(chosen))
     if len(sizes) > 1:
         (size, name), (other_size, other) = list(sizes.items())[:2]
         raise VerificationError(
@@ -164,32 +206,46 @@ def verify_images(
     rate = index.frame_rate if index is not None else None
     return VerifyFacts(
         frames=count,
-        packets_sha256=digest.hexdigest(),
+        packets_sha256=contents.video.sha256,
         duration_seconds=count * rate[1] / rate[0] if rate else 0.0,
-        streams=(f"images: {count}, numbered {spans(image.number for image in images)}",),
-        decoded_frames=decoded,
+        streams=contents.stream_words,
+        decoded_frames=len(chosen),
+        contents=contents,
     )
 
 
-def _expected(
-    index: SourceIndex | None, images: Sequence[ImageFile], lost_pts: Sequence[int]
-) -> Sequence[int]:
+def _pattern_of(output: Path) -> Pattern:
+    return _pattern_in(output) if output.name.endswith(PARTIAL_SUFFIX) else image_pattern(output)
+
+
+def _read_back(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise VerificationError(f"{printable(path)} can't be read back: {reason(error)}") from error
+
+
+def _expected(index: SourceIndex | None, numbers: Sequence[int], lost_pts: Sequence[int]) -> Sequence[int]:
     if index is None:
-        return range(images[0].number, images[-1].number + 1)
+        return range(numbers[0], numbers[-1] + 1)
     lost = set(lost_pts)
     return [number for number, pts in zip(index.numbers, index.pts, strict=True) if pts not in lost]
 
 
-def _check_numbers(output: Path, images: Sequence[ImageFile], expected: Sequence[int]) -> None:
-    found = {image.number for image in images}
+def _check_numbers(output: Path, numbers: Sequence[int], expected: Sequence[int]) -> None:
+    found = set(numbers)
     missing = [number for number in expected if number not in found]
     if missing:
         raise VerificationError(
-            f"{printable(output)} is not right: {len(missing)} images are missing: {spans(missing)}"
+            f"{printable(output)} is not right: {_images(len(missing))} missing: {spans(missing)}"
         )
     if len(found) > len(expected):
         extra = sorted(found - set(expected))
         raise VerificationError(f"{printable(output)} is not right: it has images too many: {spans(extra)}")
+
+
+def _images(count: int) -> str:
+    return "1 image is" if count == 1 else f"{count} images are"
 
 
 def _size(path: Path, data: bytes) -> tuple[int, int]:

@@ -127,6 +127,7 @@ def stitch(
         output_bytes=output_bytes,
         shift_seconds=shift.as_integer_ratio(),
         lost_pts=survey.lost_pts,
+        part_packets=survey.part_packets,
         streams=_stream_words(plan, carriers),
         carried=tuple(carrier.choice.kind for carrier in carriers if carrier.first_seconds is not None),
         warnings=_warnings(index, settings, survey, shift),

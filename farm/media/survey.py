@@ -59,6 +59,7 @@ class Survey(NamedTuple):
     damaged_pts: tuple[int, ...]  #: frames that are damaged and are there all the same
     resized_pts: tuple[int, ...]  #: frames of another size than the first
     extradata: bytes  #: the encoder's header, the same in all parts
+    part_packets: tuple[int, ...] = ()  #: how many each part has
 
 
 def survey_parts(
@@ -79,6 +80,7 @@ def survey_parts(
     delay = 0
     stop = 0
     extradata: bytes | None = None
+    counts: list[int] = []
     for part, path in enumerate(parts):
         header, footer, pts = _read_part(part, path, settings_hash)
         if header.part != part or header.start != stop or not header.start < header.stop <= index.frames:
@@ -95,6 +97,7 @@ def survey_parts(
             raise DamagedPart(part, "its frames have other times than the source's")
         delay = max(delay, _delay(pts, shown))
         present += shown
+        counts.append(len(shown))
         lost += sorted(set(planned) - set(shown))
         damaged += footer.damaged_pts
         resized += footer.resized_pts
@@ -105,7 +108,7 @@ def survey_parts(
     if not present:
         raise VerificationError("not one frame of the source could be decoded: there is nothing to write")
     timeline = Timeline(present, delay, last_duration)
-    return Survey(timeline, tuple(lost), tuple(damaged), tuple(resized), extradata)
+    return Survey(timeline, tuple(lost), tuple(damaged), tuple(resized), extradata, tuple(counts))
 
 
 def read_packets(part: int, path: Path) -> Iterator[PartPacket]:

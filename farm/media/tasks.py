@@ -7,17 +7,21 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from farm.clock import MonotonicClock
+from farm.contents import IMAGE_FILES, Contents
 from farm.errors import UsageError
-from farm.facts import Probed, StitchFacts, VerifyFacts
+from farm.facts import Checked, Pictures, Probed, StitchFacts, VerifyFacts
 from farm.media.burn import Burner
 from farm.media.clip import make_clip
 from farm.media.constant import make_constant
 from farm.media.encode import build_identity, choose_picture
 from farm.media.encoder_check import check_encoder
 from farm.media.filtered import filter_index
-from farm.media.images import verify_images, write_images
+from farm.media.images import check_images, read_images, verify_images, write_images
 from farm.media.index import index_source
+from farm.media.pixels import compare_pictures, why_incomparable
 from farm.media.render import measure_speed
 from farm.media.sequence import index_sequence, player_warnings
 from farm.media.stitch import stitch
@@ -25,8 +29,8 @@ from farm.media.streams import plan_streams
 from farm.media.turn import turn_index
 from farm.media.twice import encode_twice
 from farm.media.unwanted import refuse_unwanted
-from farm.media.verify import verify
-from farm.outputs import number_images, numbered_words
+from farm.media.verify import check_contents, read_output, verify
+from farm.outputs import is_images, number_images, numbered_words
 from farm.paths import printable
 from farm.sequence import Pattern, find_sequence
 from farm.settings import IMAGES, JobSettings
@@ -149,6 +153,42 @@ def verify_job(
         lost_pts=lost_pts,
         carried=carried,
     )
+
+
+def index_job(path: Path, settings: JobSettings) -> SourceIndex:
+    """The index of a job that was rendered already; nothing of its encoder or output is checked."""
+    return _index(path, settings)
+
+
+def read_finished(output: Path) -> Contents:
+    """What is in a finished file, or in numbered images; raises VerificationError if that can't be told."""
+    return read_images(output) if is_images(output) else read_output(output, None)
+
+
+def check_finished(
+    output: Path,
+    contents: Contents,
+    index_path: Path | None,
+    settings: JobSettings | None,
+    decode: Literal["sample", "all"],
+    lost_pts: Sequence[int],
+) -> Checked:
+    """Check an output that was read, by itself and beside its source; with ``all`` and a source, its pictures
+    too. ``settings``: those of its run, if they are known. Raises VerificationError."""
+    index = load_index(index_path) if index_path is not None else None
+    why_not = why_incomparable(contents, settings) if index is not None and decode == "all" else None
+    compares = why_not == ""
+    looks = "sample" if compares else decode  # else all of it would be decoded twice
+    if contents.container == IMAGE_FILES:
+        facts = check_images(output, contents, index, decode=looks, lost_pts=lost_pts)
+    else:
+        facts = check_contents(output, None, contents, index, decode=looks, lost_pts=lost_pts)
+    facts = msgspec.structs.replace(facts, contents=None)  # who asks has them
+    if why_not is None:
+        return Checked(facts=facts)
+    assert index is not None
+    pictures = compare_pictures(output, contents, index, settings) if compares else Pictures(why_not=why_not)
+    return Checked(facts=facts, pictures=pictures)
 
 
 def make_demo_clip(path: Path, frames: int) -> None:

@@ -22,6 +22,8 @@ SILENT = {
     ev.LoopMeasured,
     ev.WorkerPeaked,
     ev.VitalsSampled,
+    ev.OutputRead,
+    ev.PacketsRead,
 }
 OPTIONS = ev.RelayOptions()
 
