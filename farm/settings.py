@@ -10,7 +10,14 @@ import msgspec
 from farm.source import Rational
 
 #: Output containers by file extension, with the muxer's name.
-CONTAINERS = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska", ".webm": "webm"}
+CONTAINERS = {
+    ".mp4": "mp4",
+    ".m4v": "mp4",
+    ".mov": "mov",
+    ".mkv": "matroska",
+    ".webm": "webm",
+    ".ts": "mpegts",
+}
 
 #: Output images by file extension, with the encoder's name; their container goes by the name IMAGES.
 IMAGE_ENCODERS = {".png": "png", ".jpg": "mjpeg", ".jpeg": "mjpeg", ".tif": "tiff", ".tiff": "tiff"}

@@ -27,6 +27,7 @@ from av.video.reformatter import ColorRange, Colorspace, Interpolation
 from av.video.stream import VideoStream
 
 from farm.errors import UsageError
+from farm.media.encoderclock import EncoderClock
 from farm.media.hdr import hdr_options
 from farm.settings import IMAGES, VideoSettings
 from farm.source import SourceIndex
@@ -37,6 +38,7 @@ _UNSPECIFIED = 2
 _MATRIX_RGB = 0
 _MATRIX_BT709 = 1
 _MATRIX_BT601 = 6
+_MATRICES_BT601 = (5, 6)
 #: From this height on, RGB becomes BT.709 rather than BT.601, as players assume.
 _HD_HEIGHT = 720
 #: Options whose value is a list ``name=value:name=value``; ours come first, so the user's win.
@@ -57,6 +59,16 @@ _SWSCALE_MATRIX = {1: Colorspace.ITU709, 4: Colorspace.FCC, 7: Colorspace.SMPTE2
 #: Else JPEGs are given a bitrate (of 200 kbit/s), and their quality depends on the images before.
 _JPEG_QUALITY = frozenset({"b", "qmin", "qmax", "global_quality", "flags"})
 _JPEG_QUANTISER = "2"
+#: Encoders of formats that have no word for the full range of colours: it is turned into the limited one.
+_LIMITED_ONLY = frozenset(
+    {"mpeg1video", "mpeg2video", "prores", "prores_ks", "prores_aw", "cfhd", "libvpx", "dvvideo"}
+)
+#: FFmpeg's numbers for the order of fields; the latter for whole pictures, top or bottom lines first.
+_PROGRESSIVE, _TOP_FIRST, _BOTTOM_FIRST = 1, 4, 5
+_TOP_FIRST_ORDERS = (2, 4)
+#: Encoders that mark interlaced pictures in what they write.
+_INTERLACING = frozenset({"libx264", "mpeg2video", "mpeg4", "prores_ks", "prores", "prores_aw", "ffv1"})
+_DNXHD_PROFILE = frozenset({"b", "profile"})
 EXACT_SCALING = Interpolation.BICUBIC | Interpolation.ACCURATE_RND | Interpolation.BITEXACT
 
 
@@ -97,8 +109,9 @@ def configure_encoder(context: av.VideoCodecContext, index: SourceIndex, setting
     context.width = picture.width
     context.height = picture.height
     context.pix_fmt = picture.pix_fmt
-    context.time_base = Fraction(*index.time_base)
-    context.framerate = _frame_rate(index, settings)
+    clock = EncoderClock(index, settings)
+    context.time_base = clock.time_base
+    context.framerate = 1 / clock.time_base if clock.is_numbered else _frame_rate(index, settings)
     if index.sample_aspect_ratio is not None:
         context.sample_aspect_ratio = Fraction(*index.sample_aspect_ratio)
     context.color_range = picture.color_range
@@ -109,6 +122,7 @@ def configure_encoder(context: av.VideoCodecContext, index: SourceIndex, setting
     context.thread_count = settings.threads
     context.thread_type = ThreadType.AUTO
     context.flags |= Flags.global_header
+    _keep_fields(context, index)
     context.options = _options(context, index, settings)
 
 
@@ -148,6 +162,10 @@ def choose_picture(index: SourceIndex, settings: VideoSettings) -> Picture:
     if settings.encoder == "mjpeg":  # JPEG knows no other kind of YUV
         taken_for = source_range or _LIMITED_RANGE
         return Picture(index.width, index.height, target, _FULL_RANGE, _MATRIX_BT601, taken_for)
+    if settings.encoder in _LIMITED_ONLY:
+        color_range = min(color_range, _LIMITED_RANGE)
+    if settings.encoder == "libvpx":  # VP8 knows no other
+        colorspace = _MATRIX_BT601
     return Picture(index.width, index.height, target, color_range, colorspace)
 
 
@@ -159,7 +177,8 @@ def conform(frame: av.VideoFrame, picture: Picture) -> av.VideoFrame:
     same_range = (
         source_range == picture.color_range or _is_rgb(source) or 0 in (source_range, picture.color_range)
     )
-    if same_size and frame.format.name == picture.pix_fmt and same_range:
+    same_matrix = _is_rgb(source) or _is_same_matrix(frame.colorspace, picture.colorspace)
+    if same_size and frame.format.name == picture.pix_fmt and same_range and same_matrix:
         return frame
     rgb_in, rgb_out = _is_rgb(source), _is_rgb(picture.pix_fmt)
     matrix_in = picture.colorspace if rgb_in else frame.colorspace
@@ -175,6 +194,27 @@ def conform(frame: av.VideoFrame, picture: Picture) -> av.VideoFrame:
         interpolation=EXACT_SCALING,
         threads=1,
     )
+
+
+def tag(frame: av.VideoFrame, picture: Picture, index: SourceIndex) -> None:
+    """Say of a frame what the encoder was told of all, for encoders that go by each (ProRes)."""
+    frame.color_range = picture.color_range
+    frame.colorspace = picture.colorspace
+    frame.color_primaries = index.color_primaries
+    frame.color_trc = index.color_trc
+
+
+def _keep_fields(context: av.VideoCodecContext, index: SourceIndex) -> None:
+    """Have the pictures of an interlaced source marked as such, by an encoder that can."""
+    if index.field_order <= _PROGRESSIVE or context.codec.name not in _INTERLACING:
+        return
+    if context.codec.name == "libx264" and context.height % 4:
+        return  # which it refuses; the mark is lost, and that is said
+    context.field_order = _TOP_FIRST if index.field_order in _TOP_FIRST_ORDERS else _BOTTOM_FIRST
+    if context.codec.name != "ffv1":
+        context.flags |= Flags.interlaced_dct
+    if context.codec.name in ("libx264", "mpeg2video", "mpeg4"):
+        context.flags |= Flags.interlaced_me
 
 
 def check_encoder(index: SourceIndex, settings: VideoSettings, container: str) -> list[str]:
@@ -249,6 +289,8 @@ def _options(context: av.VideoCodecContext, index: SourceIndex, settings: VideoS
         options["preset"] = settings.preset
     if settings.encoder == "mjpeg" and not settings.options.keys() & _JPEG_QUALITY:
         options |= dict.fromkeys(("qmin", "qmax"), _JPEG_QUANTISER)
+    if settings.encoder == "dnxhd" and not settings.options.keys() & _DNXHD_PROFILE:
+        options["profile"] = _dnxhr_profile(choose_picture(index, settings).pix_fmt)
     for name in _LIST_OPTIONS:
         if name in known:
             options[name] = ":".join([*pinned(name, settings.threads), *hdr_options(name, index)])
@@ -256,6 +298,13 @@ def _options(context: av.VideoCodecContext, index: SourceIndex, settings: VideoS
         ours = options.get(name) if name in _LIST_OPTIONS else None
         options[name] = f"{ours}:{value}" if ours else value
     return {name: value for name, value in options.items() if value}
+
+
+def _dnxhr_profile(pix_fmt: str) -> str:
+    """DNxHR, which takes any size and rate; DNxHD proper takes few, and asks for a bitrate with each."""
+    if "444" in pix_fmt or pix_fmt.startswith("gbr"):
+        return "dnxhr_444"
+    return "dnxhr_hqx" if "10" in pix_fmt else "dnxhr_hq"
 
 
 def pinned(name: str, threads: int) -> list[str]:
@@ -336,11 +385,6 @@ def _warnings(index: SourceIndex, settings: VideoSettings, picture: Picture) -> 
         )
     if _has_alpha(index.pix_fmt) and not _has_alpha(picture.pix_fmt):
         warnings.append(f"transparency is lost: {picture.pix_fmt} has none")
-    has_hdr = index.mastering_display is not None or index.content_light is not None
-    if has_hdr and not any(hdr_options(name, index) for name in _LIST_OPTIONS if name in known):
-        warnings.append(
-            f"the HDR mastering data is not carried over: {settings.encoder} has no option for it"
-        )
     return warnings
 
 
@@ -387,6 +431,14 @@ def _frame_rate(index: SourceIndex, settings: VideoSettings) -> Fraction:
     if index.frame_rate is not None and index.frame_rate[0] > 0:
         rate = Fraction(*index.frame_rate)
     return min(rate, Fraction(_FRAME_RATE_MAX.get(settings.encoder, 1_000_000)))
+
+
+def _is_same_matrix(first: int, second: int) -> bool:
+    """Whether there is nothing to convert, or nothing known to convert by."""
+    known = (*_SWSCALE_MATRIX, *_MATRICES_BT601)
+    if first not in known or second not in known:
+        return True
+    return _SWSCALE_MATRIX.get(first) == _SWSCALE_MATRIX.get(second)
 
 
 def _without_j(pix_fmt: str, color_range: int) -> tuple[str, int]:

@@ -294,8 +294,6 @@ def _assemble(
         warnings.append(
             "its transparency is a stream of its own, which this build doesn't decode: it is lost"
         )
-    if trial.first.interlaced_frame:
-        warnings.append("it is interlaced; the output has the same lines but is not marked as interlaced")
     if reason:
         warnings.append(f"every worker reads from the start of the file: {reason}")
     time_base = video.time_base or Fraction(1, 1000)
@@ -335,6 +333,7 @@ def _assemble(
         mastering_display=mastering_display(frame),
         content_light=content_light(frame),
         display_matrix=display_matrix(frame),
+        field_order=context.field_order if frame.interlaced_frame else 0,
     )
 
 

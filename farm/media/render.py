@@ -20,7 +20,8 @@ from av.stream import Stream
 from av.video.frame import PictureType
 
 from farm.clock import Clock
-from farm.media.encode import choose_picture, conform, open_encoder
+from farm.media.encode import choose_picture, conform, open_encoder, tag
+from farm.media.encoderclock import EncoderClock
 from farm.media.read import ReadAgain, ReadError, frame_crc
 from farm.media.sequence import open_reader
 from farm.media.turn import Turner, source_size
@@ -66,6 +67,7 @@ class PartRenderer:
         self._settings = settings
         self._settings_hash = settings_hash
         self._picture = choose_picture(index, settings.video)
+        self._clock = EncoderClock(index, settings.video)
         self._turn = Turner(index)
         self._progress: Progress | None = None
         self._reader = open_reader(index, settings, linear=linear, decoded=self._decoded)
@@ -123,6 +125,7 @@ class PartRenderer:
 
             def write(packets: list[PartPacket]) -> None:
                 for packet in packets:
+                    packet = packet._replace(pts=self._source_pts(encoder, packet.pts, start))
                     made.append(packet.pts)
                     writer.add(packet)
 
@@ -134,7 +137,10 @@ class PartRenderer:
                 planned.add(pts)
                 damaged += [pts] if frame.is_corrupt else []
                 resized += [pts] if size is not None and (frame.width, frame.height) != size else []
-                write(_encode(encoder, conform(self._turn(frame), self._picture)))
+                shaped = conform(self._turn(frame), self._picture)
+                tag(shaped, self._picture, self._index)
+                self._clock.stamp(shaped, number, start)
+                write(_encode(encoder, shaped))
             if planned:  # encoders may fail when flushed without a frame
                 # What an encoder has looked ahead at takes long to come out, and is progress as it does.
                 write(_encode(encoder, None, progress.decoded))
@@ -148,6 +154,12 @@ class PartRenderer:
                 damaged_pts=tuple(damaged),
                 resized_pts=tuple(resized),
             )
+
+    def _source_pts(self, encoder: av.VideoCodecContext, pts: int, start: int) -> int:
+        try:
+            return self._clock.source_pts(pts, start)
+        except IndexError:
+            raise RenderError("packets", f"{encoder.codec.name} gave a packet for no frame") from None
 
     def _decoded(self) -> None:
         if self._progress is not None:
@@ -164,6 +176,7 @@ def measure_speed(
     """
     length = _part_frames(index, settings)
     picture = choose_picture(index, settings.video)
+    clock_of_encoder = EncoderClock(index, settings.video)
     turn = Turner(index)
     reader = open_reader(index, settings, linear=True)
     begun = clock.now()
@@ -172,8 +185,10 @@ def measure_speed(
         while clock.now() - begun < seconds:
             encoder = open_encoder(index, settings.video)
             stop = min(start + length, index.frames)
-            for _, frame in reader.read(start, stop):
-                _encode(encoder, conform(turn(frame), picture))
+            for number, frame in reader.read(start, stop):
+                shaped = conform(turn(frame), picture)
+                clock_of_encoder.stamp(shaped, number, start)
+                _encode(encoder, shaped)
                 frames += 1
                 if clock.now() - begun >= seconds:
                     break

@@ -15,6 +15,7 @@ from farm.media.constant import make_constant
 from farm.media.encode import build_identity, check_encoder
 from farm.media.images import verify_images, write_images
 from farm.media.index import index_source
+from farm.media.pair import check_pair
 from farm.media.render import measure_speed
 from farm.media.sequence import index_sequence, player_warnings
 from farm.media.stitch import stitch
@@ -33,7 +34,8 @@ from farm.trim import trim_index
 def probe_job(path: Path, settings: JobSettings) -> Probed:
     """Index the input and check that the encoder and the container take it. Raises UnevenError."""
     index = _index(path, settings)
-    warnings = check_encoder(index, settings.video, settings.container)
+    lost = check_pair(index, settings.video, settings.container) if settings.container != IMAGES else []
+    warnings = [*check_encoder(index, settings.video, settings.container), *lost]
     plan = plan_streams(path, index, settings.container, settings.audio)
     return Probed(
         index=index,
