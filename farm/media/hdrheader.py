@@ -2,8 +2,8 @@
 them beside the stream, for players that look there first and for codecs that have no place for them.
 
 PyAV can't set a stream's side data. But it copies all parameters of one stream to another, side data
-included; so a Matroska file of a few hundred bytes is written here by hand, with a track that says what is to be said
-and no picture, opened, and its track's parameters are copied before the encoder's own are set.
+included; so a Matroska file of a few hundred bytes is written here by hand, with a track that says what is to
+be said and no picture, opened, and its track's parameters are copied before the encoder's own are set.
 """
 
 from __future__ import annotations

@@ -102,6 +102,7 @@ class StreamChoice(msgspec.Struct, frozen=True, kw_only=True):
 class StreamPlan(msgspec.Struct, frozen=True, kw_only=True):
     container: str  #: the muxer's name
     choices: tuple[StreamChoice, ...]  #: in the input's order, without the video that is rendered
+    notes: tuple[str, ...] = ()  #: what else is left out, a sentence each
 
     @property
     def carried(self) -> tuple[StreamChoice, ...]:
@@ -131,10 +132,22 @@ def plan_streams(path: Path, index: SourceIndex, container: str, audio: Audio = 
         choices = tuple(
             _choose(stream, container, audio) for stream in source.streams if stream.index != index.stream
         )
-    plan = StreamPlan(container=container, choices=choices)
+        notes = _notes(source, container)
+    plan = StreamPlan(container=container, choices=choices, notes=notes)
     if any(choice.kind in _IN_STEP for choice in plan.carried):
         check_clock(index)
     return plan
+
+
+def _notes(source: av.container.InputContainer, container: str) -> tuple[str, ...]:
+    """A transport stream says of its streams what language they have, and no more."""
+    if container != "mpegts":
+        return ()
+    holders = "ts can't hold them, but .mp4, .mov and .mkv can"
+    titled = sum("title" in stream.metadata for stream in source.streams)
+    notes = [f"{len(source.chapters())} chapters: left out ({holders})"] if source.chapters() else []
+    notes += [f"titles of {titled} streams: left out ({holders})"] if titled else []
+    return tuple(notes)
 
 
 def check_clock(index: SourceIndex) -> None:

@@ -50,6 +50,7 @@ def probe_job(path: Path, settings: JobSettings) -> Probed:
             *warnings,
             *player_warnings(index, settings.video),
             *(choice.words for choice in plan.lost),
+            *plan.notes,
         ),
     )
 
