@@ -133,8 +133,6 @@ def test_hdr_data_reaches_the_stream(encoder: str) -> None:
 
 
 def test_what_is_lost_is_said() -> None:
-    hdr = an_index(mastering_display=HDR)
-    assert "HDR" in check_encoder(hdr, VideoSettings(encoder="ffv1"), "matroska")[0]
     assert "transparency" in check_encoder(an_index(pix_fmt="bgra"), VideoSettings(), "mp4")[0]
     assert "bitrate" in check_encoder(an_index(), VideoSettings(options={"b": "300k"}), "mp4")[0]
 
