@@ -53,8 +53,6 @@ _SURVEY_SHARE = 0.3
 _PROGRESS_PACKETS = 256
 #: By so much is a container's word for its length off that was rounded to a millisecond.
 _ROUNDING_SECONDS = Fraction(1, 1000)
-#: Codecs whose own header tells the shape of the pixels.
-_SHAPED_CODECS = frozenset({"h264", "hevc", "mpeg4", "mpeg2video", "ffv1"})
 _REORDERING_CODECS = frozenset({"mpeg1video", "mpeg2video"})
 _Timed: TypeAlias = "tuple[float, av.Packet[Stream]]"
 
@@ -262,13 +260,6 @@ def _stream_words(plan: StreamPlan, carriers: Sequence[Carrier]) -> tuple[str, .
 
 def _warnings(index: SourceIndex, settings: JobSettings, survey: Survey, shift: Fraction) -> tuple[str, ...]:
     warnings = []
-    shape = index.sample_aspect_ratio or (1, 1)
-    codec = av.Codec(settings.video.encoder, "w").canonical_name
-    if shape[0] != shape[1] and settings.container in MILLISECOND_CONTAINERS and codec not in _SHAPED_CODECS:
-        warnings.append(
-            f"the shape of the pixels, {shape[0]}:{shape[1]}, is lost: {codec} doesn't carry it, and neither "
-            f"does {container_name(settings.container)} as PyAV writes it; an .mp4 does"
-        )
     warnings += damage_words(index, survey)
     if survey.resized_pts:
         warnings.append(f"{size_words(index, survey.resized_pts)}; they were scaled to it")

@@ -144,9 +144,9 @@ def _notes(source: av.container.InputContainer, container: str) -> tuple[str, ..
     if container != "mpegts":
         return ()
     holders = "ts can't hold them, but .mp4, .mov and .mkv can"
-    titled = sum("title" in stream.metadata for stream in source.streams)
+    titled = any("title" in each.metadata for each in (source, *source.streams))
     notes = [f"{len(source.chapters())} chapters: left out ({holders})"] if source.chapters() else []
-    notes += [f"titles of {titled} streams: left out ({holders})"] if titled else []
+    notes += [f"titles: left out ({holders})"] if titled else []
     return tuple(notes)
 
 
