@@ -36,7 +36,7 @@ def render(
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", help="Where it goes: .mp4, .mov, .mkv, .webm; frame_%05d.png; a folder."
+            "-o", "--output", help="Where it goes: .mp4, .mov, .mkv, .webm, .ts; frame_%05d.png; a folder."
         ),
     ] = None,
     input_option: Annotated[Path | None, typer.Option("-i", "--input", help="Same as INPUT.")] = None,

@@ -30,6 +30,7 @@ from farm.settings import (
     SourceSettings,
     TrimSettings,
     VideoSettings,
+    not_written,
 )
 from farm.settings import Audio as AudioChoice
 
@@ -177,7 +178,7 @@ def job_settings(
     if container is None:
         raise UsageError(
             f"{output.name}: the container follows from the extension; use {', '.join(sorted(CONTAINERS))}, "
-            "or for numbered images .png, .jpg or .tif"
+            f"or for numbered images .png, .jpg or .tif{not_written(suffix)}"
         )
     if container == IMAGES:
         encoder = image_encoder(output, encoder)

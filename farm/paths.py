@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 from farm.errors import InputError, OutputError, UnevenError, UsageError
 from farm.parts import sync_folder
-from farm.settings import CONTAINERS, IMAGE_ENCODERS
+from farm.settings import CONTAINERS, IMAGE_ENCODERS, not_written
 
 PARTIAL_SUFFIX = ".partial"
 FOLDER_SUFFIX = ".uneven"
@@ -177,6 +177,7 @@ def _check_kind(output: Path) -> None:
         known = ", ".join(CONTAINERS)
         raise UsageError(
             f"the output {printable(output)} has no extension that names a container; use one of {known}"
+            f"{not_written(output.suffix)}"
         )
     if output.exists() and not stat.S_ISREG(output.stat().st_mode):
         raise OutputError(f"{printable(output)} is not an ordinary file; choose another name")

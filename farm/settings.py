@@ -10,7 +10,32 @@ import msgspec
 from farm.source import Rational
 
 #: Output containers by file extension, with the muxer's name.
-CONTAINERS = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska", ".webm": "webm"}
+CONTAINERS = {
+    ".mp4": "mp4",
+    ".m4v": "mp4",
+    ".mov": "mov",
+    ".mkv": "matroska",
+    ".webm": "webm",
+    ".ts": "mpegts",
+}
+
+_LIKE_TS = "a disc or broadcast kind of transport or program stream; .ts holds the same"
+#: Why other extensions that people ask for are not among them.
+_NOT_WRITTEN = {
+    ".avi": "AVI keeps a rate and no times of frames; .mkv takes whatever AVI does",
+    ".m2ts": _LIKE_TS,
+    ".mts": _LIKE_TS,
+    ".mpg": _LIKE_TS,
+    ".mpeg": _LIKE_TS,
+    ".vob": _LIKE_TS,
+}
+
+
+def not_written(extension: str) -> str:
+    """Why there is no output with that extension, as words to end a sentence with; empty if nobody asks."""
+    reason = _NOT_WRITTEN.get(extension.lower(), "")
+    return f" ({reason})" if reason else ""
+
 
 #: Output images by file extension, with the encoder's name; their container goes by the name IMAGES.
 IMAGE_ENCODERS = {".png": "png", ".jpg": "mjpeg", ".jpeg": "mjpeg", ".tif": "tiff", ".tiff": "tiff"}

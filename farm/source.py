@@ -116,6 +116,7 @@ class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
         int, ...
     ] = ()  #: nine numbers, 16.16 fixed point (last column 2.30); empty: upright
 
+    field_order: int = 0  #: of interlaced pictures, as FFmpeg numbers it; 0: progressive, or not known
     images: tuple[ImageFile, ...] = ()  #: of a sequence: the file of each frame, in the folder of ``path``
     #: The times, in ticks, between which the output has what the input has there, and is 0 at the first of
     #: them; the second is None where that is the end. None: the whole input, at its own times.

@@ -26,6 +26,7 @@ from av.container import InputContainer, OutputContainer
 from av.stream import AttachmentStream, Discard, Disposition, Stream
 
 from farm.errors import InputError
+from farm.media.muxer import EDITED_CONTAINERS
 from farm.media.range import Window, within
 from farm.media.sound import add_sound, encode_sound
 from farm.media.streams import (
@@ -93,12 +94,13 @@ class Carrier:
 
     def hides_priming(self, source: InputContainer, output: OutputContainer) -> None:
         """Find out how the output can hide samples. mp4 and mov do it by an edit list, from zero back; for
-        Matroska FFmpeg writes a field, if the encoder or a Matroska input told it how much."""
-        self._edit_list = output.format.name not in MILLISECOND_CONTAINERS
+        Matroska FFmpeg writes a field, if the encoder or a Matroska input told it how much; ts can't."""
+        self._edit_list = output.format.name in EDITED_CONTAINERS
+        has_field = output.format.name in MILLISECOND_CONTAINERS
         encoded = self.choice.action == "encode"
         told = encoded or self.choice.codec == "opus" or "matroska" in source.format.name
         cut = self.begins_seconds is not None  # what is told is for the input's own beginning
-        self._hiding = told and not self._edit_list and not cut
+        self._hiding = told and has_field and not cut
 
     def look_ahead(self, packets: _Packets, stream: Stream) -> None:
         """Take ``packets`` as what is carried; read as many as it takes to know what is heard first."""

@@ -24,6 +24,7 @@ from av.video.reformatter import ColorRange, Colorspace, Interpolation
 
 from farm.errors import UsageError
 from farm.media.encoder_rules import LIST_OPTIONS
+from farm.media.encoderclock import EncoderClock
 from farm.media.hdr import hdr_options
 from farm.media.hearing import heard, words
 from farm.settings import BurnSettings, VideoSettings
@@ -35,6 +36,7 @@ _UNSPECIFIED = 2
 _MATRIX_RGB = 0
 _MATRIX_BT709 = 1
 _MATRIX_BT601 = 6
+_MATRICES_BT601 = (5, 6)
 #: From this height on, RGB becomes BT.709 rather than BT.601, as players assume.
 _HD_HEIGHT = 720
 #: Formats these encoders list and then refuse to open with, in this build or without "experimental".
@@ -52,6 +54,16 @@ _SWSCALE_MATRIX = {1: Colorspace.ITU709, 4: Colorspace.FCC, 7: Colorspace.SMPTE2
 #: Else JPEGs are given a bitrate (of 200 kbit/s), and their quality depends on the images before.
 _JPEG_QUALITY = frozenset({"b", "qmin", "qmax", "global_quality", "flags"})
 _JPEG_QUANTISER = "2"
+#: Encoders of formats that have no word for the full range of colours: it is turned into the limited one.
+_LIMITED_ONLY = frozenset(
+    {"mpeg1video", "mpeg2video", "prores", "prores_ks", "prores_aw", "cfhd", "libvpx", "dvvideo"}
+)
+#: FFmpeg's numbers for the order of fields; the latter for whole pictures, top or bottom lines first.
+_PROGRESSIVE, _TOP_FIRST, _BOTTOM_FIRST = 1, 4, 5
+_TOP_FIRST_ORDERS = (2, 4)
+#: Encoders that mark interlaced pictures in what they write.
+_INTERLACING = frozenset({"libx264", "mpeg2video", "mpeg4", "prores_ks", "prores", "prores_aw", "ffv1"})
+_DNXHD_PROFILE = frozenset({"b", "profile"})
 EXACT_SCALING = Interpolation.BICUBIC | Interpolation.ACCURATE_RND | Interpolation.BITEXACT
 
 
@@ -92,8 +104,9 @@ def configure_encoder(context: av.VideoCodecContext, index: SourceIndex, setting
     context.width = picture.width
     context.height = picture.height
     context.pix_fmt = picture.pix_fmt
-    context.time_base = Fraction(*index.time_base)
-    context.framerate = frame_rate(index, settings)
+    clock = EncoderClock(index, settings)
+    context.time_base = clock.time_base
+    context.framerate = 1 / clock.time_base if clock.is_numbered else frame_rate(index, settings)
     if index.sample_aspect_ratio is not None:
         context.sample_aspect_ratio = Fraction(*index.sample_aspect_ratio)
     context.color_range = picture.color_range
@@ -104,6 +117,7 @@ def configure_encoder(context: av.VideoCodecContext, index: SourceIndex, setting
     context.thread_count = settings.threads
     context.thread_type = ThreadType.AUTO
     context.flags |= Flags.global_header
+    _keep_fields(context, index)
     context.options = _options(context, index, settings)
 
 
@@ -148,6 +162,10 @@ def choose_picture(index: SourceIndex, settings: VideoSettings) -> Picture:
     if settings.encoder == "mjpeg":  # JPEG knows no other kind of YUV
         taken_for = source_range or _LIMITED_RANGE
         return Picture(index.width, index.height, target, _FULL_RANGE, _MATRIX_BT601, taken_for)
+    if settings.encoder in _LIMITED_ONLY:
+        color_range = min(color_range, _LIMITED_RANGE)
+    if settings.encoder == "libvpx":  # VP8 knows no other
+        colorspace = _MATRIX_BT601
     return Picture(index.width, index.height, target, color_range, colorspace)
 
 
@@ -164,7 +182,8 @@ def conform(frame: av.VideoFrame, picture: Picture) -> av.VideoFrame:
     same_range = (
         source_range == picture.color_range or _is_rgb(source) or 0 in (source_range, picture.color_range)
     )
-    if same_size and frame.format.name == picture.pix_fmt and same_range:
+    same_matrix = _is_rgb(source) or _is_same_matrix(frame.colorspace, picture.colorspace)
+    if same_size and frame.format.name == picture.pix_fmt and same_range and same_matrix:
         return frame
     rgb_in, rgb_out = _is_rgb(source), _is_rgb(picture.pix_fmt)
     matrix_in = picture.colorspace if rgb_in else frame.colorspace
@@ -180,6 +199,27 @@ def conform(frame: av.VideoFrame, picture: Picture) -> av.VideoFrame:
         interpolation=EXACT_SCALING,
         threads=1,
     )
+
+
+def tag(frame: av.VideoFrame, picture: Picture, index: SourceIndex) -> None:
+    """Say of a frame what the encoder was told of all, for encoders that go by each (ProRes)."""
+    frame.color_range = picture.color_range
+    frame.colorspace = picture.colorspace
+    frame.color_primaries = index.color_primaries
+    frame.color_trc = index.color_trc
+
+
+def _keep_fields(context: av.VideoCodecContext, index: SourceIndex) -> None:
+    """Have the pictures of an interlaced source marked as such, by an encoder that can."""
+    if index.field_order <= _PROGRESSIVE or context.codec.name not in _INTERLACING:
+        return
+    if context.codec.name == "libx264" and context.height % 4:
+        return  # which it refuses; the mark is lost, and that is said
+    context.field_order = _TOP_FIRST if index.field_order in _TOP_FIRST_ORDERS else _BOTTOM_FIRST
+    if context.codec.name != "ffv1":
+        context.flags |= Flags.interlaced_dct
+    if context.codec.name in ("libx264", "mpeg2video", "mpeg4"):
+        context.flags |= Flags.interlaced_me
 
 
 def build_identity(burn: BurnSettings | None = None) -> str:
@@ -234,6 +274,8 @@ def _options(context: av.VideoCodecContext, index: SourceIndex, settings: VideoS
         options["preset"] = settings.preset
     if settings.encoder == "mjpeg" and not settings.options.keys() & _JPEG_QUALITY:
         options |= dict.fromkeys(("qmin", "qmax"), _JPEG_QUANTISER)
+    if settings.encoder == "dnxhd" and not settings.options.keys() & _DNXHD_PROFILE:
+        options["profile"] = _dnxhr_profile(choose_picture(index, settings).pix_fmt)
     for name in LIST_OPTIONS:
         if name in known:
             options[name] = ":".join([*pinned(name, settings.threads), *hdr_options(name, index)])
@@ -241,6 +283,13 @@ def _options(context: av.VideoCodecContext, index: SourceIndex, settings: VideoS
         ours = options.get(name) if name in LIST_OPTIONS else None
         options[name] = f"{ours}:{value}" if ours else value
     return {name: value for name, value in options.items() if value}
+
+
+def _dnxhr_profile(pix_fmt: str) -> str:
+    """DNxHR, which takes any size and rate; DNxHD proper takes few, and asks for a bitrate with each."""
+    if "444" in pix_fmt or pix_fmt.startswith("gbr"):
+        return "dnxhr_444"
+    return "dnxhr_hqx" if "10" in pix_fmt else "dnxhr_hq"
 
 
 def pinned(name: str, threads: int) -> list[str]:
@@ -294,6 +343,14 @@ def frame_rate(index: SourceIndex, settings: VideoSettings) -> Fraction:
     if index.frame_rate is not None and index.frame_rate[0] > 0:
         rate = Fraction(*index.frame_rate)
     return min(rate, Fraction(_FRAME_RATE_MAX.get(settings.encoder, 1_000_000)))
+
+
+def _is_same_matrix(first: int, second: int) -> bool:
+    """Whether there is nothing to convert, or nothing known to convert by."""
+    known = (*_SWSCALE_MATRIX, *_MATRICES_BT601)
+    if first not in known or second not in known:
+        return True
+    return _SWSCALE_MATRIX.get(first) == _SWSCALE_MATRIX.get(second)
 
 
 def _without_j(pix_fmt: str, color_range: int) -> tuple[str, int]:

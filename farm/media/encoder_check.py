@@ -8,32 +8,26 @@ Rules of this file:
 
 from __future__ import annotations
 
-import io
 import re
 from contextlib import suppress
-from fractions import Fraction
-from typing import cast
 
 import av
 import msgspec
-from av.video.stream import VideoStream
 
 from farm.errors import UsageError
 from farm.media.encode import (
     Picture,
     choose_picture,
     codec_of,
-    configure_encoder,
     conform,
-    frame_rate,
     has_alpha,
     open_encoder,
     refusal,
 )
-from farm.media.encoder_rules import LIST_OPTIONS, rate_warnings, refuse_options
-from farm.media.hdr import hdr_options
+from farm.media.encoder_rules import rate_warnings, refuse_options
+from farm.media.encoderclock import EncoderClock
 from farm.media.hearing import heard, words
-from farm.settings import IMAGES, VideoSettings
+from farm.settings import VideoSettings
 from farm.source import SourceIndex
 
 #: How encoders say that they left out an entry of a list.
@@ -43,12 +37,11 @@ _NOT_TAKEN = re.compile(
 )
 
 
-def check_encoder(index: SourceIndex, settings: VideoSettings, container: str) -> list[str]:
-    """Try the encoder and the container before any work. Returns warnings, each one sentence.
+def check_encoder(index: SourceIndex, settings: VideoSettings) -> list[str]:
+    """Try the encoder before any work. Returns warnings, each one sentence.
 
     Raises UsageError for an unknown encoder, an option, preset or pixel format it refuses (in its own words
-    where it has any) or that parts can't have, or a codec the container can't hold. ``container``: the
-    muxer's name.
+    where it has any) or that parts can't have.
     """
     picture = choose_picture(index, settings)
     refuse_options(settings)
@@ -56,7 +49,7 @@ def check_encoder(index: SourceIndex, settings: VideoSettings, container: str) -
     def encode_one(settings: VideoSettings = settings) -> None:
         encoder = open_encoder(index, settings)
         frame = conform(av.VideoFrame(picture.width, picture.height, picture.pix_fmt), picture)
-        frame.pts, frame.time_base = index.pts[0], Fraction(*index.time_base)
+        EncoderClock(index, settings).stamp(frame, 0, 0)
         encoder.encode(frame)
         encoder.encode(None)
 
@@ -65,8 +58,6 @@ def check_encoder(index: SourceIndex, settings: VideoSettings, container: str) -
     except av.error.FFmpegError as error:
         raise UsageError(refusal(settings, words(encode_one, error))) from error
     said = _said_of_options(index, settings)
-    if container != IMAGES:
-        _check_container(index, settings, container)
     # Where no picture depends on another a rate is just a size; but JPEGs are given one that they share.
     alone = codec_of(settings.encoder).intra_only and settings.encoder != "mjpeg"
     rates = [] if alone else rate_warnings(settings)
@@ -95,23 +86,6 @@ def _said_of_options(index: SourceIndex, settings: VideoSettings) -> list[str]:
     return [f"{settings.encoder} says: {line}" for line in said]
 
 
-def _check_container(index: SourceIndex, settings: VideoSettings, container: str) -> None:
-    def write_header() -> None:
-        with io.BytesIO() as file, av.open(file, "w", format=container) as output:
-            stream = cast(VideoStream, output.add_stream(settings.encoder, rate=frame_rate(index, settings)))
-            configure_encoder(stream.codec_context, index, settings)
-            stream.time_base = Fraction(*index.time_base)
-            output.start_encoding()
-
-    refused = f"{container} can't hold what {settings.encoder} makes"
-    try:
-        write_header()
-    except av.error.FFmpegError as error:
-        raise UsageError(f"{refused}: {words(write_header, error)}") from error
-    except ValueError as error:  # PyAV's own, when the container has no name for the codec
-        raise UsageError(refused) from error
-
-
 def _warnings(index: SourceIndex, settings: VideoSettings, picture: Picture) -> list[str]:
     warnings = []
     codec = codec_of(settings.encoder)
@@ -124,9 +98,4 @@ def _warnings(index: SourceIndex, settings: VideoSettings, picture: Picture) -> 
         )
     if has_alpha(index.pix_fmt) and not has_alpha(picture.pix_fmt):
         warnings.append(f"transparency is lost: {picture.pix_fmt} has none")
-    has_hdr = index.mastering_display is not None or index.content_light is not None
-    if has_hdr and not any(hdr_options(name, index) for name in LIST_OPTIONS if name in known):
-        warnings.append(
-            f"the HDR mastering data is not carried over: {settings.encoder} has no option for it"
-        )
     return warnings

@@ -33,7 +33,6 @@ from farm.media.graph import (
     listen,
 )
 from farm.media.hearing import heard
-from farm.media.index import INTERLACED
 from farm.media.read import ReadAgain, ReadError, open_video, real_packets
 from farm.media.sequence import open_reader
 from farm.media.times import measured_rate, rational
@@ -101,7 +100,7 @@ def _described(index: SourceIndex, frame: av.VideoFrame, shown: Shown) -> Source
         mastering_display=index.mastering_display if same_light else None,
         content_light=index.content_light if same_light else None,
         turn="",
-        warnings=tuple(words for words in index.warnings if words != INTERLACED or frame.interlaced_frame),
+        field_order=index.field_order if frame.interlaced_frame else 0,
     )
 
 

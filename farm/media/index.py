@@ -44,7 +44,6 @@ _FRAME_RATE_GUESS = Fraction(25)
 _TOLERATED_SHARE = 0.95
 _UNSPECIFIED = 2
 _RGB = 0
-INTERLACED = "it is interlaced; the output has the same lines but is not marked as interlaced"
 
 
 class _Scan(NamedTuple):
@@ -295,8 +294,6 @@ def _assemble(
         warnings.append(
             "its transparency is a stream of its own, which this build doesn't decode: it is lost"
         )
-    if trial.first.interlaced_frame:
-        warnings.append(INTERLACED)
     if reason:
         warnings.append(f"every worker reads from the start of the file: {reason}")
     time_base = video.time_base or Fraction(1, 1000)
@@ -337,6 +334,7 @@ def _assemble(
         content_light=content_light(frame),
         display_matrix=display_matrix(frame),
         timecode=_timecode(container, video),
+        field_order=context.field_order if frame.interlaced_frame else 0,
     )
 
 

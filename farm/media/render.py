@@ -20,7 +20,8 @@ from av.stream import Stream
 from av.video.frame import PictureType
 
 from farm.clock import Clock
-from farm.media.encode import Picture, choose_picture, conform, open_encoder
+from farm.media.encode import Picture, choose_picture, conform, open_encoder, tag
+from farm.media.encoderclock import EncoderClock
 from farm.media.graph import FilterError
 from farm.media.pictures import open_pictures
 from farm.media.read import ReadAgain, ReadError
@@ -68,6 +69,7 @@ class PartRenderer:
         self._settings = settings
         self._settings_hash = settings_hash
         self._finish = open_finish(index, settings, choose_picture(index, settings.video))
+        self._clock = EncoderClock(index, settings.video)
         self._progress: Progress | None = None
         self._pictures = open_pictures(index, settings, linear=linear, decoded=self._decoded)
 
@@ -122,13 +124,16 @@ class PartRenderer:
 
             def write(packets: list[PartPacket]) -> None:
                 for packet in packets:
+                    packet = packet._replace(pts=self._source_pts(encoder, packet.pts, start))
                     made.append(packet.pts)
                     writer.add(packet)
 
             for number, frame in self._pictures.read(start, stop, again=again):
                 progress.before_frame(number)
                 planned.add(self._index.pts[number])
-                write(encode(encoder, self._finish(frame, number, part)))
+                finished = self._finish(frame, number, part)
+                self._clock.stamp(finished, number, start)
+                write(encode(encoder, finished))
             if planned:  # encoders may fail when flushed without a frame
                 # What an encoder has looked ahead at takes long to come out, and is progress as it does.
                 write(encode(encoder, None, progress.decoded))
@@ -143,6 +148,12 @@ class PartRenderer:
                 resized_pts=tuple(seen.resized),
             )
 
+    def _source_pts(self, encoder: av.VideoCodecContext, pts: int, start: int) -> int:
+        try:
+            return self._clock.source_pts(pts, start)
+        except IndexError:
+            raise RenderError("packets", f"{encoder.codec.name} gave a packet for no frame") from None
+
     def _decoded(self) -> None:
         if self._progress is not None:
             self._progress.decoded()
@@ -153,8 +164,18 @@ def open_finish(index: SourceIndex, settings: JobSettings, picture: Picture) -> 
     if settings.burn.lines:
         from farm.media.burn import Burner  # which loads what most workers never need
 
-        return Burner(index, settings, picture)
-    return lambda frame, number, part: conform(frame, picture)
+        shape: Finish = Burner(index, settings, picture)
+    else:
+
+        def shape(frame: av.VideoFrame, number: int, part: int) -> av.VideoFrame:
+            return conform(frame, picture)
+
+    def finish(frame: av.VideoFrame, number: int, part: int) -> av.VideoFrame:
+        finished = shape(frame, number, part)
+        tag(finished, picture, index)
+        return finished
+
+    return finish
 
 
 def measure_speed(
@@ -168,6 +189,7 @@ def measure_speed(
     length = _part_frames(index, settings)
     finish = open_finish(index, settings, choose_picture(index, settings.video))
     pictures = open_pictures(index, settings, linear=True)
+    clock_of_encoder = EncoderClock(index, settings.video)
     begun = clock.now()
     frames = start = 0
     try:
@@ -175,7 +197,9 @@ def measure_speed(
             encoder = open_encoder(index, settings.video)
             stop = min(start + length, index.frames)
             for number, frame in pictures.read(start, stop):
-                encode(encoder, finish(frame, number, 0))
+                finished = finish(frame, number, 0)
+                clock_of_encoder.stamp(finished, number, start)
+                encode(encoder, finished)
                 frames += 1
                 if clock.now() - begun >= seconds:
                     break

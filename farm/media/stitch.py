@@ -16,23 +16,29 @@ import heapq
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from fractions import Fraction
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import av
-from av.container import OutputContainer
 from av.stream import Disposition, Stream
 from av.video.stream import VideoStream
 
 from farm.errors import OutputError, VerificationError
 from farm.facts import StitchFacts
 from farm.media.carry import Carrier, copy_tags, open_carriers
-from farm.media.encode import configure_encoder
+from farm.media.muxer import add_video, header_in_band, muxer_options, open_output
 from farm.media.range import window_of, within_chapters
-from farm.media.streams import MILLISECOND_CONTAINERS, StreamPlan, container_name, open_source, plan_streams
+from farm.media.streams import (
+    MILLISECOND_CONTAINERS,
+    TS_SECONDS_MAX,
+    StreamPlan,
+    container_name,
+    open_source,
+    plan_streams,
+)
 from farm.media.survey import DamagedPart as DamagedPart
 from farm.media.survey import Survey, Timeline, read_packets, survey_parts
 from farm.media.unwanted import damage_words, refuse_found, size_words
@@ -45,13 +51,9 @@ if TYPE_CHECKING:  # PyAV has it in its stubs only
 #: The survey's share of the progress, which runs from 0 to 1.
 _SURVEY_SHARE = 0.3
 _PROGRESS_PACKETS = 256
-#: A finer clock than this is made coarser where that loses nothing: durations in mp4 have 32 bits.
-_FINE_TICKS_PER_SECOND = 1_000_000
-_TIMESCALE_MIN, _TIMESCALE_MAX = 10_000, (1 << 31) - 1
 #: By so much is a container's word for its length off that was rounded to a millisecond.
 _ROUNDING_SECONDS = Fraction(1, 1000)
-#: Codecs whose own header tells the shape of the pixels.
-_SHAPED_CODECS = frozenset({"h264", "hevc", "mpeg4", "mpeg2video", "ffv1"})
+_REORDERING_CODECS = frozenset({"mpeg1video", "mpeg2video"})
 _Timed: TypeAlias = "tuple[float, av.Packet[Stream]]"
 
 
@@ -92,12 +94,12 @@ def stitch(
         lambda done: on_progress(_SURVEY_SHARE * done / len(parts)),
     )
     refuse_found(index, settings.source, survey)
-    timeline = survey.timeline
+    timeline = _as_decoders_expect(survey.timeline, settings)
     try:
         with ExitStack() as stack:
-            options = _muxer_options(index, settings.container)
-            muxer = stack.enter_context(_open_output(output, settings.container, options))
-            video = _add_video(muxer, index, settings, source)
+            options = muxer_options(index, settings.container)
+            muxer = stack.enter_context(open_output(output, settings.container, options))
+            video = add_video(muxer, index, settings.video, source.video_tags, source.video_disposition)
             carriers = open_carriers(plan, Path(index.path), muxer, stack, window_of(index))
             shift = _shift(index, settings.container, timeline, carriers)
             muxer.metadata.update(source.tags)
@@ -110,7 +112,8 @@ def stitch(
                     "headers differ, and the output could not be decoded"
                 )
             queues = [_carried_packets(carrier, shift) for carrier in carriers]
-            queues.append(_video_packets(parts, index, timeline, shift, video, on_progress))
+            in_band = header_in_band(settings.container, video, survey.extradata)
+            queues.append(_video_packets(parts, index, timeline, shift, video, in_band, on_progress))
             for _, packet in heapq.merge(*queues, key=itemgetter(0)):
                 muxer.mux(packet)
         _sync(output)
@@ -132,6 +135,13 @@ def stitch(
         carried=tuple(carrier.choice.kind for carrier in carriers if carrier.first_seconds is not None),
         warnings=_warnings(index, settings, survey, shift),
     )
+
+
+def _as_decoders_expect(timeline: Timeline, settings: JobSettings) -> Timeline:
+    """MPEG-1 and MPEG-2 streams say that pictures may come out of order, be it that none does; a reader takes
+    times without any delay for wrong ones then, and loses the first picture (measured, in ts)."""
+    codec = av.Codec(settings.video.encoder, "w").canonical_name
+    return timeline._replace(delay=max(timeline.delay, 1)) if codec in _REORDERING_CODECS else timeline
 
 
 def _read_source(index: SourceIndex) -> _Source:
@@ -173,59 +183,16 @@ def _last_duration(index: SourceIndex, stream: Stream) -> int:
     return max(1, round(1 / (Fraction(*rate) * Fraction(*index.time_base))))
 
 
-def _muxer_options(index: SourceIndex, container: str) -> dict[str, str]:
-    """For mp4 and mov: a clock that holds every time exactly, for the track and for its start (which would
-    else be rounded to a millisecond)."""
-    if container in MILLISECOND_CONTAINERS:
-        return {}
-    tick = Fraction(*index.time_base)
-    if 1 / tick > _FINE_TICKS_PER_SECOND:
-        tick *= math.gcd(*index.pts) or 1
-    timescale = tick.denominator
-    while timescale < _TIMESCALE_MIN:
-        timescale *= 2
-    timescale = min(timescale, _TIMESCALE_MAX)
-    return {"video_track_timescale": str(timescale), "movie_timescale": str(timescale)}
-
-
-@contextmanager
-def _open_output(path: Path, container: str, options: dict[str, str]) -> Iterator[OutputContainer]:
-    output = av.open(f"file:{path.absolute()}", "w", format=container, container_options=options)
-    try:
-        yield output
-    except BaseException:
-        # A full disk is reported again on closing, which must not hide the first report.
-        with suppress(av.error.FFmpegError, OSError):
-            output.close()
-        raise
-    output.close()
-
-
-def _add_video(
-    muxer: OutputContainer, index: SourceIndex, settings: JobSettings, source: _Source
-) -> VideoStream:
-    rate = Fraction(*index.frame_rate) if index.frame_rate else None
-    stream = muxer.add_stream(settings.video.encoder, rate=rate)
-    assert isinstance(stream, VideoStream)
-    configure_encoder(stream.codec_context, index, settings.video)
-    if settings.container not in MILLISECOND_CONTAINERS and stream.codec.canonical_name == "hevc":
-        stream.codec_context.codec_tag = "hvc1"  # parameter sets in the header only; Apple plays no other
-    stream.time_base = Fraction(*index.time_base)
-    stream.metadata.update(source.video_tags)
-    stream.disposition = Disposition(source.video_disposition)
-    if index.display_matrix:
-        stream.set_display_matrix(index.display_matrix)
-    return stream
-
-
 def _shift(index: SourceIndex, container: str, timeline: Timeline, carriers: Sequence[Carrier]) -> Fraction:
     """Seconds to move all streams by: what the earliest one to be seen or heard lies before zero; where a
-    range was cut out, so that it begins at zero."""
+    range was cut out, so that it begins at zero; where times are more than a container can count, back."""
     tick = Fraction(*index.time_base)
     if index.cut is not None:
         return -index.cut[0] * tick
     starts = [carrier.first_seconds for carrier in carriers if carrier.first_seconds is not None]
-    earliest = min(Fraction(0), timeline.pts[0] * tick, *starts)
+    earliest = min([timeline.pts[0] * tick, *starts])
+    if container != "mpegts" or timeline.pts[-1] * tick < TS_SECONDS_MAX:  # else its clock would run over
+        earliest = min(Fraction(0), earliest)
     unit = Fraction(1, 1000) if container in MILLISECOND_CONTAINERS else tick
     return math.ceil(-earliest / unit) * unit
 
@@ -241,6 +208,7 @@ def _video_packets(
     timeline: Timeline,
     shift: Fraction,
     stream: VideoStream,
+    in_band: bytes,
     on_progress: Callable[[float], None],
 ) -> Iterator[_Timed]:
     time_base = Fraction(*index.time_base)
@@ -249,7 +217,7 @@ def _video_packets(
     number = 0
     for part, path in enumerate(parts):
         for found in read_packets(part, path):
-            packet: av.Packet[Stream] = av.Packet(found.data)
+            packet: av.Packet[Stream] = av.Packet(in_band + found.data if found.key else found.data)
             packet.stream = stream
             packet.time_base = time_base
             packet.pts = found.pts + ticks
@@ -296,18 +264,15 @@ def _stream_words(plan: StreamPlan, carriers: Sequence[Carrier]) -> tuple[str, .
 
 def _warnings(index: SourceIndex, settings: JobSettings, survey: Survey, shift: Fraction) -> tuple[str, ...]:
     warnings = []
-    shape = index.sample_aspect_ratio or (1, 1)
-    codec = av.Codec(settings.video.encoder, "w").canonical_name
-    if shape[0] != shape[1] and settings.container in MILLISECOND_CONTAINERS and codec not in _SHAPED_CODECS:
-        warnings.append(
-            f"the shape of the pixels, {shape[0]}:{shape[1]}, is lost: {codec} doesn't carry it, and neither "
-            f"does {container_name(settings.container)} as PyAV writes it; an .mp4 does"
-        )
     warnings += damage_words(index, survey)
     if survey.resized_pts:
         warnings.append(f"{size_words(index, survey.resized_pts)}; they were scaled to it")
-    if shift and index.cut is None:
+    if shift > 0 and index.cut is None:
         warnings.append(
             f"all times are {float(shift):.3f} s later than in the input, where some lie before zero"
+        )
+    if shift < 0 and index.cut is None:
+        warnings.append(
+            f"all times are {float(-shift):.3f} s earlier than in the input: ts counts to 26.5 hours"
         )
     return tuple(warnings)

@@ -26,7 +26,12 @@ Action = Literal["copy", "encode", "convert", "attach", "skip"]
 
 #: Muxers whose clock ticks in milliseconds (measured: frames closer than that fall together).
 MILLISECOND_CONTAINERS = frozenset({"matroska", "webm"})
-_NAMES = {"matroska": "mkv"}
+#: Seconds a tick, of muxers with a clock of their own.
+_CLOCKS = dict.fromkeys(MILLISECOND_CONTAINERS, Fraction(1, 1000)) | {"mpegts": Fraction(1, 90_000)}
+#: A transport stream counts its ticks in 33 bits; its muxer begins at up to two seconds.
+TS_SECONDS_MAX = (1 << 33) * _CLOCKS["mpegts"] - 2
+_CLOCK_WORDS = dict.fromkeys(MILLISECOND_CONTAINERS, "a millisecond") | {"mpegts": "1/90000 s"}
+_NAMES = {"matroska": "mkv", "mpegts": "ts"}
 _PCM = frozenset(f"pcm_{kind}" for kind in ("u8", "s8", "s16le", "s16be", "s24le", "s24be", "s32le", "s32be"))
 _PCM_FLOAT = frozenset({"pcm_f32le", "pcm_f32be", "pcm_f64le", "pcm_f64be"})
 #: Only what players of the format can be expected to play; PCM in mp4 is legal and hardly anywhere heard.
@@ -37,8 +42,15 @@ _AUDIO_COPIED = {
     | frozenset({"truehd", "mlp", "tta", "wavpack", "pcm_f32le", "pcm_f64le"})
     | (_PCM - {"pcm_s8"}),
     "webm": frozenset({"opus", "vorbis"}),
+    "mpegts": frozenset({"aac", "ac3", "eac3", "dts", "mp2", "mp3", "opus"}),
 }
-_AUDIO_ENCODER = {"mp4": "aac", "mov": "aac", "matroska": "libopus", "webm": "libopus"}
+_AUDIO_ENCODER = {
+    "mp4": "aac",
+    "mov": "aac",
+    "matroska": "libopus",
+    "webm": "libopus",
+    "mpegts": "aac",
+}
 #: What ``--audio`` calls them, with the encoder.
 _AUDIO_ENCODERS = {"aac": "aac", "opus": "libopus", "flac": "flac"}
 _SUBTITLES_COPIED = {
@@ -47,6 +59,7 @@ _SUBTITLES_COPIED = {
     "matroska": frozenset({"subrip", "ass", "ssa", "text", "webvtt"})
     | frozenset({"hdmv_pgs_subtitle", "dvb_subtitle", "dvd_subtitle"}),
     "webm": frozenset({"webvtt"}),
+    "mpegts": frozenset({"dvb_subtitle", "dvb_teletext"}),
 }
 _SUBTITLES_CONVERTED = {
     ("subrip", "mp4"): "mov_text",
@@ -89,6 +102,7 @@ class StreamChoice(msgspec.Struct, frozen=True, kw_only=True):
 class StreamPlan(msgspec.Struct, frozen=True, kw_only=True):
     container: str  #: the muxer's name
     choices: tuple[StreamChoice, ...]  #: in the input's order, without the video that is rendered
+    notes: tuple[str, ...] = ()  #: what else is left out, a sentence each
 
     @property
     def carried(self) -> tuple[StreamChoice, ...]:
@@ -118,10 +132,22 @@ def plan_streams(path: Path, index: SourceIndex, container: str, audio: Audio = 
         choices = tuple(
             _choose(stream, container, audio) for stream in source.streams if stream.index != index.stream
         )
-    plan = StreamPlan(container=container, choices=choices)
+        notes = _notes(source, container)
+    plan = StreamPlan(container=container, choices=choices, notes=notes)
     if any(choice.kind in _IN_STEP for choice in plan.carried):
         check_clock(index if index.filtered is None else index.filtered.source)
     return plan
+
+
+def _notes(source: av.container.InputContainer, container: str) -> tuple[str, ...]:
+    """A transport stream says of its streams what language they have, and no more."""
+    if container != "mpegts":
+        return ()
+    holders = "ts can't hold them, but .mp4, .mov and .mkv can"
+    titled = any("title" in each.metadata for each in (source, *source.streams))
+    notes = [f"{len(source.chapters())} chapters: left out ({holders})"] if source.chapters() else []
+    notes += [f"titles: left out ({holders})"] if titled else []
+    return tuple(notes)
 
 
 def check_clock(index: SourceIndex) -> None:
@@ -142,17 +168,23 @@ def check_clock(index: SourceIndex) -> None:
 
 
 def check_timing(index: SourceIndex, container: str) -> None:
-    """Raises UsageError if two frames would get the same time in ``container``."""
-    if container not in MILLISECOND_CONTAINERS:
+    """Raises UsageError if two frames would get the same time in ``container``, or the last none at all."""
+    clock = _CLOCKS.get(container)
+    if clock is None:
         return
-    per_tick = Fraction(*index.time_base) * 1000
-    shown = [round(pts * per_tick) for pts in index.pts]
+    ratio = Fraction(*index.time_base) / clock
+    shown = [round(pts * ratio) for pts in index.pts]
     for frame, (before, after) in enumerate(pairwise(shown)):
         if after <= before:
             raise UsageError(
-                f"frames {frame} and {frame + 1} of {index.path} are less than a millisecond apart, which "
-                f"{container_name(container)} can't tell: write an .mp4 or .mov"
+                f"frames {frame} and {frame + 1} of {index.path} are less than "
+                f"{_CLOCK_WORDS[container]} apart, which {container_name(container)} can't tell: write an "
+                ".mp4 or .mov"
             )
+    if container == "mpegts" and (shown[-1] - shown[0]) * clock > TS_SECONDS_MAX:
+        raise UsageError(
+            f"{index.path} is longer than the 26.5 hours that ts can count: write an .mp4 or .mkv"
+        )
 
 
 def open_source(path: Path) -> av.container.InputContainer:

@@ -21,6 +21,7 @@ from farm.media.encoder_check import check_encoder
 from farm.media.filtered import filter_index
 from farm.media.images import check_images, read_images, verify_images, write_images
 from farm.media.index import index_source
+from farm.media.pair import check_pair
 from farm.media.pixels import compare_pictures, why_incomparable
 from farm.media.render import measure_speed
 from farm.media.sequence import index_sequence, player_warnings
@@ -41,7 +42,9 @@ from farm.trim import trim_index
 def probe_job(path: Path, settings: JobSettings) -> Probed:
     """Index the input and check that the encoder and the container take it. Raises UnevenError."""
     index = _index(path, settings)
-    warnings = check_encoder(index, settings.video, settings.container)
+    warnings = check_encoder(index, settings.video)
+    if settings.container != IMAGES:
+        warnings += check_pair(index, settings.video, settings.container)
     if settings.burn.lines:
         warnings += Burner(index, settings, choose_picture(index, settings.video)).warnings
     plan = plan_streams(path, index, settings.container, settings.audio)
@@ -61,6 +64,7 @@ def probe_job(path: Path, settings: JobSettings) -> Probed:
             *warnings,
             *player_warnings(index, settings.video),
             *(choice.words for choice in plan.lost),
+            *plan.notes,
         ),
         not_alike="" if differs is None else differs.words(settings.video.encoder),
     )

@@ -46,6 +46,7 @@ def turn_index(index: SourceIndex) -> SourceIndex:
         upright,
         width=index.height,
         height=index.width,
+        field_order=0,  # what were lines are columns
         sample_aspect_ratio=None if aspect is None else (aspect[1], aspect[0]),
     )
 

@@ -24,6 +24,7 @@ import av
 from farm.clock import Clock
 from farm.errors import UsageError
 from farm.media.encode import choose_picture, open_encoder, refusal
+from farm.media.encoderclock import EncoderClock
 from farm.media.graph import FilterError
 from farm.media.pictures import open_pictures
 from farm.media.read import ReadAgain, ReadError
@@ -84,10 +85,16 @@ def _read(index: SourceIndex, settings: JobSettings, start: int, stop: int) -> l
     first = 0 if from_start else _middle(index)
     wanted = range(first + start, min(first + stop, index.frames))
     finish = open_finish(index, settings, choose_picture(index, settings.video))
+    encoder_clock = EncoderClock(index, settings.video)
     pictures = open_pictures(index, settings, linear=index.linear)
     try:
         taken = islice(pictures.read(wanted.start, wanted.stop), len(wanted))  # filters may go on to the end
-        return [finish(frame, number, 0) for number, frame in taken]
+        frames = []
+        for number, frame in taken:
+            finished = finish(frame, number, 0)
+            encoder_clock.stamp(finished, number, first)
+            frames.append(finished)
+        return frames
     except (ReadError, ReadAgain, FilterError):
         return []
     finally:

@@ -47,7 +47,7 @@ def video(encoder: str, *options: str, **fields: object) -> VideoSettings:
 )
 def test_an_encoder_s_own_words_are_quoted(settings: VideoSettings, words: str) -> None:
     with pytest.raises(UsageError) as refusal:
-        check_encoder(an_index(width=320, height=180), settings, "matroska")
+        check_encoder(an_index(width=320, height=180), settings)
     assert words in str(refusal.value) and settings.encoder in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
@@ -126,9 +126,9 @@ def test_a_limit_of_the_rate_holds_within_a_part() -> None:
 
 def test_what_an_encoder_warns_of_is_passed_on_and_nothing_that_it_always_says() -> None:
     index = an_index(width=320, height=180)
-    assert any("VBV" in w for w in check_encoder(index, video("libx264", "nal-hrd=cbr"), "mp4"))
+    assert any("VBV" in w for w in check_encoder(index, video("libx264", "nal-hrd=cbr")))
     # x265 always says that it turns off something for so small a picture.
-    assert check_encoder(index, video("libx265", "x265-params=ref=2"), "mp4") == []
+    assert check_encoder(index, video("libx265", "x265-params=ref=2")) == []
 
 
 def test_every_encoder_of_video_keeps_its_bytes_and_one_that_races_is_found_out(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ FPS = 30
 HALF_A_FRAME = Fraction(1, 2 * FPS)
 SIZE = {"width": 104, "height": 64}
 VP9 = VideoSettings(encoder="libvpx-vp9", options={"cpu-used": "8", "deadline": "realtime"})
-EXTENSIONS = {"mp4": ".mp4", "mov": ".mov", "matroska": ".mkv", "webm": ".webm"}
+EXTENSIONS = {"mp4": ".mp4", "mov": ".mov", "matroska": ".mkv", "webm": ".webm", "mpegts": ".ts"}
 
 
 def first_flash(path: Path) -> Fraction:
@@ -126,6 +126,7 @@ CASES: list[tuple[str, Audio]] = [
     *(("mp4", audio) for audio in ("auto", "copy", "aac", "opus", "flac")),  # type: ignore[list-item]
     *(("mov", audio) for audio in ("auto", "aac")),  # type: ignore[list-item]
     *(("matroska", audio) for audio in ("auto", "copy", "aac", "opus", "flac")),  # type: ignore[list-item]
+    *(("mpegts", audio) for audio in ("auto", "copy", "aac", "opus")),  # type: ignore[list-item]
     *(("webm", audio) for audio in ("auto", "opus")),  # type: ignore[list-item]
 ]
 
@@ -150,6 +151,7 @@ def test_flash_and_beep_keep_their_distance(
         ("late.mp4", "matroska", "copy"),
         ("aac.mp4", "matroska", "aac"),  # its priming was in nobody's way, and there was a traceback
         ("late.mp4", "mp4", "opus"),
+        ("late.mp4", "mpegts", "copy"),
     ],
 )
 def test_a_flash_and_a_beep(

@@ -240,12 +240,6 @@ def test_pixel_shape_survives(tmp_path: Path) -> None:
         assert file.streams.video[0].sample_aspect_ratio == Fraction(64, 45)
 
 
-def test_a_pixel_shape_that_is_lost_is_said(tmp_path: Path) -> None:
-    video = VideoSettings(encoder="libvpx-vp9", crf=50, options={"deadline": "realtime", "cpu-used": "8"})
-    job = render_job(corpus("S01"), tmp_path, video=video, container="webm", part_frames=60)
-    assert any("64:45" in warning for warning in job.stitch(tmp_path / "out").warnings)
-
-
 def test_hdr_and_colours_survive(tmp_path: Path) -> None:
     """RG14."""
     job = render_job(corpus("S09"), tmp_path, video=VideoSettings(encoder="libx265", preset="ultrafast"))

@@ -96,6 +96,29 @@ def test_webm_encodes_the_sound(rich: Path) -> None:
     ]
 
 
+def test_a_transport_stream_takes_sound_and_says_what_it_leaves_out(rich: Path) -> None:
+    found = plan(rich, "mpegts")
+    assert [choice.action for choice in found.choices if choice.kind == "audio"] == ["copy", "copy"]
+    assert any(
+        "subrip, rus): left out (ts can't hold subrip, but .mkv can)" in lost.words for lost in found.lost
+    )
+    assert any(
+        "chapters: left out (ts can't hold them, but .mp4, .mov and .mkv can)" in n for n in found.notes
+    )
+
+
+def test_broadcast_subtitles_stay_in_a_transport_stream(tmp_path: Path) -> None:
+    """S23: MPEG-2 with DVB subtitles."""
+    video = VideoSettings(encoder="mpeg2video", options={"b": "2M"})
+    job = render_job(corpus("S23"), tmp_path, video=video, container="mpegts", part_frames=30)
+    output = tmp_path / "out.ts"
+    facts = job.stitch(output)
+    job.verify(output, facts)
+    with av.open(str(output)) as file:
+        assert len(file.streams.subtitles) == 1
+        assert file.streams.subtitles[0].codec_context.name == "dvbsub"
+
+
 @pytest.mark.parametrize("container", ["mp4", "mov", "matroska"])
 def test_what_was_planned_arrives(rich: Path, tmp_path: Path, container: str) -> None:
     job = render_job(rich, tmp_path, container=container, part_frames=75)
