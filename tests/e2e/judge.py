@@ -6,9 +6,11 @@ and what can't be decoded is passed over; that is the truth the farm is held to.
 
 from __future__ import annotations
 
+import io
+import re
 import zlib
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -43,6 +45,17 @@ def one_pass(path: Path, *, stream: int | None = None, pix_fmt: str | None = Non
         if found:
             return found
     return []
+
+
+def images(folder: Path) -> list[Shown]:
+    """Every image of a folder, decoded by itself, in the order of the numbers in their names."""
+    numbered = {int(re.findall(r"\d+", path.stem)[-1]): path for path in folder.iterdir()}
+    shown = []
+    for number in sorted(numbered):
+        with av.open(io.BytesIO(numbered[number].read_bytes()), metadata_errors="replace") as container:
+            frame = next(container.decode(video=0))
+            shown.append(replace(_shown(frame, _ZERO, None), time=None))
+    return shown
 
 
 def _decode_all(path: Path, number: int, pix_fmt: str | None) -> list[Shown]:
