@@ -37,6 +37,8 @@ from farm.store import Store
 
 #: Assumed where a source has no frame rate at all, for the default length of parts only.
 _RATE_UNKNOWN = 25.0
+#: Settings that may be others when a run goes on, for no part depends on them.
+_IN_NO_PART = ("on_error", "on_size_change", "audio")
 #: Below this much room a run is not begun.
 _ROOM_BYTES_MIN = 64 << 20
 
@@ -318,7 +320,7 @@ def _differences(before: JobSettings, now: JobSettings) -> list[str]:
         f"{name} {_shown(getattr(old, name))} there, {_shown(getattr(new, name))} here"
         for old, new in pairs
         for name in old.__struct_fields__
-        if name not in (*apart, "on_error") and getattr(old, name) != getattr(new, name)
+        if name not in (*apart, *_IN_NO_PART) and getattr(old, name) != getattr(new, name)
     ]
 
 

@@ -20,7 +20,7 @@ from farm.media.sequence import index_sequence, player_warnings
 from farm.media.stitch import stitch
 from farm.media.streams import plan_streams
 from farm.media.turn import turn_index
-from farm.media.unwanted import refuse_unwanted
+from farm.media.unwanted import known_damage, refuse_unwanted
 from farm.media.verify import verify
 from farm.outputs import number_images, numbered_words
 from farm.paths import printable
@@ -43,7 +43,7 @@ def probe_job(path: Path, settings: JobSettings) -> Probed:
             *(choice.words for choice in plan.choices if choice not in plan.lost),
         ),
         warnings=(
-            *index.damage,
+            *known_damage(index),
             *index.warnings,
             *warnings,
             *player_warnings(index, settings.video),
@@ -86,12 +86,13 @@ def _of_video(path: Path, settings: JobSettings) -> SourceIndex:
         if value != default:
             raise UsageError(f"{option} is for image sequences, and {printable(path)} is not one")
     index = index_source(path, stream=settings.source.stream)
-    refuse_unwanted(index, settings.source)
     if settings.source.rotate == "apply" or settings.container == IMAGES:  # which can't say how to be shown
         index = turn_index(index)
     if settings.source.fps is not None:
         index = make_constant(index, Fraction(*settings.source.fps))
-    return trim_index(index, settings.trim)
+    index = trim_index(index, settings.trim)
+    refuse_unwanted(index, settings.source)
+    return index
 
 
 def measure_job(index_path: Path, settings: JobSettings, seconds: float) -> tuple[int, float]:

@@ -1,4 +1,4 @@
-"""Files of the corpus, broken by chance, through the real command on two workers, and the judging of what comes.
+"""Files of the corpus, broken by chance, through the real command on two workers, and the judging of it.
 
 Rules of this file:
 - a seed says everything: which file, what is done to it, where;
@@ -32,13 +32,15 @@ from tests.media.clips import CORPUS
 
 #: Small enough that hundreds of runs end; every container and codec of the corpus is among them.
 SOURCES = (
-    *("S02", "S04", "S05", "S06", "S07", "S12", "S13", "S14", "S15", "S17", "S20", "S22", "S23", "S26", "S27"),
-    *("S28", "S29", "S30", "S31", "S32", "S33", "S34", "S35", "S37", "S38", "S39", "S41", "S42", "S47", "S48"),
-    *("Seq-counter-unpadded-png", "Seq-moviepy-jpg-25"),
+    *("S02", "S04", "S05", "S06", "S07", "S12", "S13", "S14", "S15", "S17", "S20", "S22", "S23", "S26"),
+    *("S27", "S28", "S29", "S30", "S31", "S32", "S33", "S34", "S35", "S37", "S38", "S39", "S41", "S42"),
+    *("S47", "S48", "Seq-counter-unpadded-png", "Seq-moviepy-jpg-25"),
 )
 _IDLE_SECONDS = 60.0
 _BUSY_SECONDS = 10.0
-_TELLING_NOTHING = frozenset({"gauges", "finish_estimated", "vitals_sampled", "loop_stalled", "worker_peaked"})
+_TELLING_NOTHING = frozenset(
+    {"gauges", "finish_estimated", "vitals_sampled", "loop_stalled", "worker_peaked"}
+)
 _MILLISECOND = Fraction(1, 1000)
 _FRAMES_OF_A_PART = 9
 
