@@ -23,6 +23,7 @@ from typing import NamedTuple, cast
 import av
 from av.codec.codec import find_best_pix_fmt_of_list
 from av.codec.context import Flags, ThreadType
+from av.video.format import VideoFormatComponent
 from av.video.reformatter import ColorRange, Colorspace, Interpolation
 from av.video.stream import VideoStream
 
@@ -132,6 +133,9 @@ def choose_picture(index: SourceIndex, settings: VideoSettings) -> Picture:
                 f"{settings.encoder} can't encode the pixel format {settings.pix_fmt}; "
                 f"it takes {', '.join(offered)}"
             )
+    elif _is_rgb(source) and _for_players(index, settings):
+        deep = settings.encoder == "libx265" and max(part.bits for part in _components(source)) > 8
+        target, color_range = "yuv420p10le" if deep else "yuv420p", source_range
     elif not offered or source in offered:
         target, color_range = source, source_range
     else:
@@ -149,6 +153,31 @@ def choose_picture(index: SourceIndex, settings: VideoSettings) -> Picture:
         taken_for = source_range or _LIMITED_RANGE
         return Picture(index.width, index.height, target, _FULL_RANGE, _MATRIX_BT601, taken_for)
     return Picture(index.width, index.height, target, color_range, colorspace)
+
+
+def _for_players(index: SourceIndex, settings: VideoSettings) -> bool:
+    """Whether RGB becomes 4:2:0 unasked: of H.264 and HEVC few players show anything else. Not where the size
+    is odd, and not where nothing is to be lost."""
+    lossless = settings.crf == 0 or settings.options.get("qp") == "0"
+    listed = ":".join(settings.options.get(name, "") for name in _LIST_OPTIONS).split(":")
+    lossless = lossless or "lossless=1" in listed or "qp=0" in listed
+    even = index.width % 2 == 0 and index.height % 2 == 0
+    return settings.encoder in ("libx264", "libx265") and even and not lossless
+
+
+def _player_warning(index: SourceIndex, settings: VideoSettings, picture: Picture) -> list[str]:
+    """What is to be said where RGB becomes H.264 or HEVC."""
+    if settings.pix_fmt is not None or settings.encoder not in ("libx264", "libx265"):
+        return []
+    if not _is_rgb(index.pix_fmt):
+        return []
+    if picture.pix_fmt.startswith("yuv420p"):
+        return [
+            f"its RGB becomes {picture.pix_fmt}, which players show; --pix-fmt yuv444p keeps all of its colour"
+        ]
+    return [
+        f"the film has the pixel format {picture.pix_fmt}, which few players show: --pix-fmt sets another"
+    ]
 
 
 def conform(frame: av.VideoFrame, picture: Picture) -> av.VideoFrame:
@@ -341,7 +370,7 @@ def _warnings(index: SourceIndex, settings: VideoSettings, picture: Picture) -> 
         warnings.append(
             f"the HDR mastering data is not carried over: {settings.encoder} has no option for it"
         )
-    return warnings
+    return warnings + _player_warning(index, settings, picture)
 
 
 def _refusal(settings: VideoSettings, words: str) -> str:
@@ -404,4 +433,8 @@ def _is_rgb(pix_fmt: str) -> bool:
 
 
 def _has_alpha(pix_fmt: str) -> bool:
-    return pix_fmt == "pal8" or any(part.is_alpha for part in av.VideoFormat(pix_fmt).components)
+    return pix_fmt == "pal8" or any(part.is_alpha for part in _components(pix_fmt))
+
+
+def _components(pix_fmt: str) -> tuple[VideoFormatComponent, ...]:
+    return av.VideoFormat(pix_fmt).components

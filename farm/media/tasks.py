@@ -16,7 +16,7 @@ from farm.media.encode import build_identity, check_encoder
 from farm.media.images import verify_images, write_images
 from farm.media.index import index_source
 from farm.media.render import measure_speed
-from farm.media.sequence import index_sequence, player_warnings
+from farm.media.sequence import index_sequence
 from farm.media.stitch import stitch
 from farm.media.streams import plan_streams
 from farm.media.turn import turn_index
@@ -46,7 +46,6 @@ def probe_job(path: Path, settings: JobSettings) -> Probed:
             *known_damage(index),
             *index.warnings,
             *warnings,
-            *player_warnings(index, settings.video),
             *(choice.words for choice in plan.lost),
         ),
     )
@@ -68,7 +67,6 @@ def _of_images(pattern: Pattern, settings: JobSettings) -> SourceIndex:
     source, name = settings.source, printable(pattern.path)
     for option, asked, why in (
         ("--video-stream", source.stream is not None, "has one stream"),
-        ("--rotate", source.rotate != "keep", "doesn't say here how it is to be shown"),
         ("--on-size-change", source.on_size_change != "scale", "has images of one size or is refused"),
     ):
         if asked:
