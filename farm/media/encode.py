@@ -173,10 +173,10 @@ def _player_warning(index: SourceIndex, settings: VideoSettings, picture: Pictur
         return []
     if picture.pix_fmt.startswith("yuv420p"):
         return [
-            f"its RGB becomes {picture.pix_fmt}, which players show; --pix-fmt yuv444p keeps all of its colour"
+            f"its RGB becomes {picture.pix_fmt}, for players; --pix-fmt yuv444p keeps all colour"
         ]
     return [
-        f"the film has the pixel format {picture.pix_fmt}, which few players show: --pix-fmt sets another"
+        f"the film has the pixel format {picture.pix_fmt}, which few players show: see --pix-fmt"
     ]
 
 
