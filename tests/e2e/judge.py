@@ -126,11 +126,21 @@ def compare(
     source: Path, output: Path, *, stream: int | None = None, tick: Fraction = _ZERO, lossless: bool = True
 ) -> Comparison:
     """``tick``: how far times may be off, for containers that round them; a shift of all is said."""
+    return compare_shown(one_pass(source, stream=stream), output, tick=tick, lossless=lossless)
+
+
+def compare_images(folder: Path, output: Path, rate: Fraction, *, lossless: bool = True) -> Comparison:
+    """A folder of images, shown at ``rate``, with a film; to a millisecond."""
+    before = [replace(shown, time=number / rate) for number, shown in enumerate(images(folder))]
+    return compare_shown(before, output, tick=Fraction(1, 1000), lossless=lossless)
+
+
+def compare_shown(
+    before: list[Shown], output: Path, *, tick: Fraction = _ZERO, lossless: bool = True
+) -> Comparison:
+    """As ``compare``, where what should come is known."""
     after = one_pass(output)
-    before = one_pass(source, stream=stream)
-    hashes = "-"
-    if lossless:
-        hashes = compare_hashes(before, after, output)
+    hashes = compare_hashes(before, after, output) if lossless else "-"
     return Comparison(len(before), len(after), compare_times(before, after, tick), hashes)
 
 
