@@ -8,6 +8,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+import os
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -53,6 +54,14 @@ class _Line:
     output: Path
     result: str = "not begun"
     seconds: float = 0.0
+
+
+def once_each(sources: Sequence[Path]) -> list[Path]:
+    """The inputs in their order, each once however often and by whichever path it is named."""
+    found: dict[str, Path] = {}
+    for source in sources:
+        found.setdefault(os.path.normpath(source.absolute()), source)
+    return list(found.values())
 
 
 def outputs_for(

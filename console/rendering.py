@@ -13,7 +13,7 @@ from msgspec.structs import replace as replace_fields
 from console import burnoptions as burn
 from console import options as opt
 from console import sourceoptions as src
-from console.batch import outputs_for, render_each
+from console.batch import once_each, outputs_for, render_each
 from console.detach import invocation, start_detached, ui_of_detached
 from console.interrupts import heed_interrupts
 from console.run import carry_out, new_run_id, print_plan
@@ -115,7 +115,7 @@ def render(
 
     A run that was stopped or killed goes on where it was when the same command is given again.
     """
-    several = [*dict.fromkeys([*(sources or []), *([input_option] if input_option is not None else [])])]
+    several = once_each([*(sources or []), *([input_option] if input_option is not None else [])])
     pairs = outputs_for(several, output, extension)
     if detach:
         if pairs is not None and len(pairs) > 1:

@@ -41,7 +41,10 @@ Encoder = Annotated[
 ]
 Crf = Annotated[float | None, typer.Option("--crf", help="Constant quality; lower is better.")]
 Preset = Annotated[str | None, typer.Option("--preset", help="The encoder's preset.")]
-PixFmt = Annotated[str | None, typer.Option("--pix-fmt", help="Pixel format; default: the source's.")]
+PixFmt = Annotated[
+    str | None,
+    typer.Option("--pix-fmt", help="Pixel format; default: the source's; of RGB in H.264 and HEVC yuv420p."),
+]
 EncoderOption = Annotated[
     list[str] | None, typer.Option("--option", metavar="KEY=VALUE", help="Any option of the encoder.")
 ]

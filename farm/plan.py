@@ -40,6 +40,8 @@ from farm.store import Store
 
 #: Assumed where a source has no frame rate at all, for the default length of parts only.
 _RATE_UNKNOWN = 25.0
+#: Settings that may be others when a run goes on, for no part depends on them.
+_IN_NO_PART = ("on_error", "on_size_change", "audio")
 #: Below this much room a run is not begun.
 _ROOM_BYTES_MIN = 64 << 20
 #: Of a list in a setting, when two runs are compared.
@@ -336,7 +338,7 @@ def _check_same(plan: Plan, opened: ev.AnyEvent | None) -> None:
 
 def _differences(before: JobSettings, now: JobSettings) -> list[str]:
     apart = ("video", "grid", "source", "sequence", "trim", "images", "filters", "burn")
-    free = ("on_error", "cuts_made_for", "font_path", "folder")
+    free = (*_IN_NO_PART, "cuts_made_for", "font_path", "folder")
     pairs = [*((getattr(before, name), getattr(now, name)) for name in apart), (before, now)]
     return [
         f"{name} {_shown(getattr(old, name))} there, {_shown(getattr(new, name))} here"

@@ -93,8 +93,8 @@ class ImageOutput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourceSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How the input is taken. What is asked of damage changes no part, so that a run that was stopped by it
-    can be resumed without it."""
+    """How the input is taken. What is asked of damage and of changes of size changes no part, so that a run
+    that was stopped by it can be resumed without it."""
 
     stream: int | None = None  #: index of the video stream in the container; None: the first that has frames
     #: Frames per second, exact. A video is given that constant rate; None: every frame has its own time.
@@ -152,7 +152,7 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
 def settings_hash(settings: JobSettings, build: str, fingerprint: str) -> str:
     """What a part's bytes depend on, besides its number: encoder settings, grid, build and input, and which
     frames of that are taken, and what is drawn into them."""
-    source = msgspec.structs.replace(settings.source, on_error="skip")
+    source = msgspec.structs.replace(settings.source, on_error="skip", on_size_change="scale")
     filters = msgspec.structs.replace(settings.filters, folder="")
     burn = msgspec.structs.replace(settings.burn, font_path="")
     taken = (source, settings.sequence, settings.trim, settings.images)

@@ -58,6 +58,15 @@ class ImageFile(msgspec.Struct, frozen=True, array_like=True):
     mtime_ns: int
 
 
+class Damage(msgspec.Struct, frozen=True, array_like=True):
+    """One thing that is broken or missing in an input."""
+
+    words: str
+    #: Where, in ticks of the source's time base; empty: it isn't known.
+    at: tuple[int, ...] = ()
+    at_end: bool = False  #: what should come after the last frame is missing
+
+
 class ConstantRate(msgspec.Struct, frozen=True, kw_only=True):
     """Of a job whose frames are not the source's own: which of those each of them shows."""
 
@@ -104,7 +113,7 @@ class SourceIndex(msgspec.Struct, frozen=True, kw_only=True):
     linear: bool = False  #: read from the start and count, because seeking can't be trusted
     linear_reason: str = ""
     others: tuple[StreamInfo, ...] = ()
-    damage: tuple[str, ...] = ()  #: what is broken or missing in it, a sentence each
+    damage: tuple[Damage, ...] = ()  #: what is broken or missing in it, wherever
     warnings: tuple[str, ...] = ()  #: what else is to be said
     color_range: int = 0  #: this and the next three by the code points of ITU-T H.273 as FFmpeg numbers them
     color_primaries: int = 2

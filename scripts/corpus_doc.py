@@ -1,8 +1,8 @@
-"""Makes docs/corpus.md: every file of the corpus through the farm, on two unlike workers, without loss into
-.mkv and to .mp4, compared frame by frame with one pass of the library over the source.
+"""Makes docs/corpus.md: every file and image sequence of the corpus through the farm, on two unlike workers,
+without loss into .mkv and to .mp4, compared frame by frame with one pass of the library over the source.
 
-    python -m scripts.corpus_doc                # all: some twenty minutes on two cores
-    python -m scripts.corpus_doc S04 S22        # these only; the other rows stay
+    python -m scripts.corpus_doc                # all, two at a time: some twenty minutes on two cores
+    python -m scripts.corpus_doc S04 Seq-exr    # these only; the other rows stay
 
 The document is written after every file. Exits with 1 if a file is not as the manifest expects.
 """
@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -30,6 +31,9 @@ CORPUS = Path(os.environ.get("UNEVEN_CORPUS", ROOT.parent / "shared" / "corpus")
 #: Their pictures without loss would fill a disk as FFV1.
 LONG = ("S10", "S11")
 MILLISECOND = Fraction(1, 1000)
+#: Of images nobody gave a rate, frames a second.
+RATE = Fraction(24)
+REFUSED_WITHIN_SECONDS = 10
 FLEET = ("--fleet", "max,60")
 HEAD = [
     *("file", "frames in", "frames out", "times, mkv", "times, mp4", "hashes", "streams in mp4 (mkv)"),
@@ -80,6 +84,8 @@ def part_length(frames: int) -> str:
 
 def check(row: dict[str, str], folder: Path) -> list[str]:
     source = CORPUS / row["file"]
+    if source.is_dir():
+        return check_sequence(row, source, folder)
     name = row["file"][:3]
     part = ("--part", f"{part_length(int(row['pyav_decoded'] or 0))},fixed")
     small = ("-e", "libx264", "--preset", "ultrafast")
@@ -99,11 +105,38 @@ def refused_wrongly(run: Run) -> str:
         wrong.append(f"exit code {run.code}")
     if len(run.said) != 1:
         wrong.append(f"{len(run.said)} lines were said")
-    if run.seconds > 10:
+    if run.seconds > REFUSED_WITHIN_SECONDS:
         wrong.append(f"took {run.seconds:.0f} s")
     if run.left:
         wrong.append(f"left behind {run.left}")
     return "NO: " + "; ".join(wrong) if wrong else ""
+
+
+def check_sequence(row: dict[str, str], source: Path, folder: Path) -> list[str]:
+    """Images: all frames in numeric order; or refused where they differ, and as asked with --conform."""
+    frames = len(list(source.iterdir()))
+    part = ("--part", f"{part_length(frames)},fixed")
+    small = ("-e", "libx264", "--preset", "ultrafast", "--crf", "35")
+    refused = render(source, folder / "mkv" / "out.mkv", "-e", "ffv1", *part)
+    if not row["expect"].startswith("refuse"):
+        mp4 = render(source, folder / "mp4" / "out.mp4", *small, *part)
+        return compare({**row, "pyav_decoded": str(frames)}, source, refused, mp4)
+    wrong = [words] if (words := refused_wrongly(refused)) else []
+    found: list[judge.Comparison] = []
+    for extension in ("mkv", "mp4"):
+        output = folder / extension / f"conformed.{extension}"
+        run = render(source, output, "--conform", "400x300", *small, *part)
+        if run.code != 0:
+            return [row["file"], *["-"] * 6, str(run.code), f"NO: .{extension} with --conform", *run.said[:1]]
+        found.append(judge.compare_images(source, output, RATE, lossless=False))
+        wrong += [found[-1].wrong] if found[-1].wrong else []
+        if {shown.size for shown in judge.one_pass(output)} != {(400, 300)}:
+            wrong.append(f"conformed, .{extension} has pictures of other sizes")
+    mkv, mp4 = found
+    cells = [str(mkv.frames_in), str(mkv.frames_out), mkv.times, mp4.times, "- (sizes differ)", "-"]
+    codes = f"{refused.code}, with --conform 0"
+    verdict = f"NO: {'; '.join(wrong)}" if wrong else "yes"
+    return [row["file"], *cells, codes, verdict, refused.said[0] if refused.said else ""]
 
 
 def compare(row: dict[str, str], source: Path, mkv: Run, mp4: Run) -> list[str]:
@@ -112,7 +145,7 @@ def compare(row: dict[str, str], source: Path, mkv: Run, mp4: Run) -> list[str]:
     times = ["-", "-"]
     hashes, frames_in, frames_out = "-", "-", "-"
     if mkv.code == 0:
-        found = judge.compare(source, mkv.output, tick=MILLISECOND)
+        found = compared(source, mkv.output, lossless=True)
         frames_in, frames_out, times[0], hashes = (
             str(found.frames_in),
             str(found.frames_out),
@@ -127,19 +160,25 @@ def compare(row: dict[str, str], source: Path, mkv: Run, mp4: Run) -> list[str]:
     else:
         wrong.append(f"mkv: exit {mkv.code}")
     if mp4.code == 0:
-        found = judge.compare(source, mp4.output, lossless=False)
+        found = compared(source, mp4.output, lossless=False)
         times[1] = found.times
         wrong += [f"mp4: {found.wrong}"] if found.wrong else []
-        wrong += offset(source, mp4.output)
+        wrong += [] if source.is_dir() else offset(source, mp4.output)
     elif not unencodable(mp4):
         wrong.append(f"mp4: exit {mp4.code}")
-    streams = kept(source, mkv, mp4)
+    streams = "-" if source.is_dir() else kept(source, mkv, mp4)
     codes = f"{mkv.code}" if mkv.code == mp4.code else f"mkv {mkv.code}, mp4 {mp4.code}"
     verdict = "NO: " + "; ".join(wrong) if wrong else "yes"
     return [
         *(row["file"], frames_in, frames_out, *times, hashes, streams),
         *(codes, verdict, "; ".join(said) or "-"),
     ]
+
+
+def compared(source: Path, output: Path, *, lossless: bool) -> judge.Comparison:
+    if source.is_dir():
+        return judge.compare_images(source, output, RATE, lossless=lossless)
+    return judge.compare(source, output, tick=MILLISECOND if lossless else Fraction(0), lossless=lossless)
 
 
 def unencodable(run: Run) -> bool:
@@ -170,24 +209,29 @@ def kept(source: Path, mkv: Run, mp4: Run) -> str:
     return ", ".join(words) or "-"
 
 
+def row_of(row: dict[str, str]) -> list[str]:
+    with tempfile.TemporaryDirectory(prefix="uneven-corpus-") as scratch:
+        folder = Path(scratch)
+        (folder / "mkv").mkdir()
+        (folder / "mp4").mkdir()
+        return check(row, folder)
+
+
 def main() -> int:
-    chosen = sys.argv[1:]
+    chosen = tuple(sys.argv[1:])
     with (CORPUS / "manifest.tsv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file, delimiter="\t") if not row["file"].startswith("Seq")]
+        rows = [{**row, "file": row["file"].rstrip("/")} for row in csv.DictReader(file, delimiter="\t")]
     if chosen:
-        rows = [row for row in rows if row["file"][:3] in chosen]
+        rows = [row for row in rows if row["file"].startswith(chosen)]
     table = known_rows() if chosen else {}
-    good = True
-    for row in sorted(rows, key=lambda row: row["file"][:3] in LONG):
-        with tempfile.TemporaryDirectory(prefix="uneven-corpus-") as scratch:
-            folder = Path(scratch)
-            (folder / "mkv").mkdir()
-            (folder / "mp4").mkdir()
-            line = table[row["file"]] = check(row, folder)
-        good = good and line[8] == "yes"
-        print(" | ".join(line), flush=True)
-        DOCUMENT.write_text(document(sorted(table.values())))
-    return not good
+    rows.sort(key=lambda row: row["file"][:3] not in LONG)
+    with ThreadPoolExecutor(2) as pool:
+        for done in as_completed([pool.submit(row_of, row) for row in rows]):
+            line = done.result()
+            table[line[0]] = line
+            print(" | ".join(line), flush=True)
+            DOCUMENT.write_text(document(sorted(table.values())))
+    return not all(line[8] == "yes" for line in table.values())
 
 
 def known_rows() -> dict[str, list[str]]:
@@ -206,11 +250,12 @@ def document(table: list[list[str]]) -> str:
             "# Real files through the farm",
             f"""
 Made by `python -m scripts.corpus_doc`, which runs every file of the corpus (49 real files that peers'
-trackers complain of) through `uneven render` on two unlike workers (one unthrottled, one of 60 frames a
-second), cut so that each file has at least min(4, frames) parts: without loss (FFV1; x264 with qp 0 for the
-two long ones) into an .mkv, and with x264 into an .mp4. *Frames in* is what one pass of the library decodes,
-*out* what the .mkv decodes to; *times* are compared as fractions (.mkv counts milliseconds), *hashes* picture
-by picture; *streams* tells how many of the other streams with something in them arrived. {good} of
+trackers complain of, and 3 sequences of images) through `uneven render` on two unlike workers (one unthrottled,
+one of 60 frames a second), cut so that each file has at least min(4, frames) parts: without loss (FFV1; x264
+with qp 0 for the two long ones) into an .mkv, and with x264 into an .mp4. *Frames in* is what one pass of the
+library decodes, *out* what the .mkv decodes to; *times* are compared as fractions (.mkv counts milliseconds),
+*hashes* picture by picture; *streams* tells how many of the other streams with something in them arrived.
+Images are shown at 24 a second; those that differ in size are refused, and as asked with --conform. {good} of
 {len(table)} are as the manifest expects.
 """,
             *markdown_table(HEAD, cells),

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import av
 from av.codec.codec import find_best_pix_fmt_of_list
 from av.codec.context import Flags, ThreadType
+from av.video.format import VideoFormatComponent
 from av.video.reformatter import ColorRange, Colorspace, Interpolation
 
 from farm.errors import UsageError
@@ -146,6 +147,9 @@ def choose_picture(index: SourceIndex, settings: VideoSettings) -> Picture:
                 f"{settings.encoder} can't encode the pixel format {settings.pix_fmt}; "
                 f"it takes {', '.join(offered)}"
             )
+    elif is_rgb(source) and _for_players(index, settings):
+        deep = settings.encoder == "libx265" and max(part.bits for part in _components(source)) > 8
+        target, color_range = "yuv420p10le" if deep else "yuv420p", source_range
     elif not offered or source in offered:
         target, color_range = source, source_range
     else:
@@ -154,9 +158,9 @@ def choose_picture(index: SourceIndex, settings: VideoSettings) -> Picture:
             raise UsageError(f"{settings.encoder} takes no pixel format that {index.pix_fmt} can become")
         target, color_range = best.name, source_range
     colorspace = index.colorspace
-    if _is_rgb(target):
+    if is_rgb(target):
         color_range, colorspace = _FULL_RANGE, _MATRIX_RGB
-    elif _is_rgb(source):
+    elif is_rgb(source):
         color_range = _LIMITED_RANGE
         colorspace = _MATRIX_BT709 if index.height >= _HD_HEIGHT else _MATRIX_BT601
     if settings.encoder == "mjpeg":  # JPEG knows no other kind of YUV
@@ -174,18 +178,28 @@ def whole_picture(index: SourceIndex) -> Picture:
     return Picture(index.width, index.height, index.pix_fmt, index.color_range, index.colorspace)
 
 
+def _for_players(index: SourceIndex, settings: VideoSettings) -> bool:
+    """Whether RGB becomes 4:2:0 unasked: of H.264 and HEVC few players show anything else. Not where the size
+    is odd, and not where nothing is to be lost."""
+    lossless = settings.crf == 0 or settings.options.get("qp") == "0"
+    listed = ":".join(settings.options.get(name, "") for name in LIST_OPTIONS).split(":")
+    lossless = lossless or "lossless=1" in listed or "qp=0" in listed
+    even = index.width % 2 == 0 and index.height % 2 == 0
+    return settings.encoder in ("libx264", "libx265") and even and not lossless
+
+
 def conform(frame: av.VideoFrame, picture: Picture) -> av.VideoFrame:
     """The frame as ``picture`` wants it; the same object if it fits already. One thread, exact rounding."""
     source, source_range = _without_j(frame.format.name, frame.color_range)
     source_range = source_range or picture.source_range
     same_size = (frame.width, frame.height) == (picture.width, picture.height)
     same_range = (
-        source_range == picture.color_range or _is_rgb(source) or 0 in (source_range, picture.color_range)
+        source_range == picture.color_range or is_rgb(source) or 0 in (source_range, picture.color_range)
     )
-    same_matrix = _is_rgb(source) or _is_same_matrix(frame.colorspace, picture.colorspace)
+    same_matrix = is_rgb(source) or _is_same_matrix(frame.colorspace, picture.colorspace)
     if same_size and frame.format.name == picture.pix_fmt and same_range and same_matrix:
         return frame
-    rgb_in, rgb_out = _is_rgb(source), _is_rgb(picture.pix_fmt)
+    rgb_in, rgb_out = is_rgb(source), is_rgb(picture.pix_fmt)
     matrix_in = picture.colorspace if rgb_in else frame.colorspace
     matrix_out = frame.colorspace if rgb_out else picture.colorspace
     return frame.reformat(
@@ -363,9 +377,13 @@ def _range(color_range: int, is_rgb: bool) -> int:
     return color_range or ColorRange.MPEG
 
 
-def _is_rgb(pix_fmt: str) -> bool:
+def is_rgb(pix_fmt: str) -> bool:
     return av.VideoFormat(pix_fmt).is_rgb or pix_fmt == "pal8"
 
 
 def has_alpha(pix_fmt: str) -> bool:
-    return pix_fmt == "pal8" or any(part.is_alpha for part in av.VideoFormat(pix_fmt).components)
+    return pix_fmt == "pal8" or any(part.is_alpha for part in _components(pix_fmt))
+
+
+def _components(pix_fmt: str) -> tuple[VideoFormatComponent, ...]:
+    return av.VideoFormat(pix_fmt).components

@@ -21,6 +21,7 @@ from farm.media.encode import (
     codec_of,
     conform,
     has_alpha,
+    is_rgb,
     open_encoder,
     refusal,
 )
@@ -98,4 +99,18 @@ def _warnings(index: SourceIndex, settings: VideoSettings, picture: Picture) -> 
         )
     if has_alpha(index.pix_fmt) and not has_alpha(picture.pix_fmt):
         warnings.append(f"transparency is lost: {picture.pix_fmt} has none")
-    return warnings
+    return [*warnings, *_for_players(index, settings, picture)]
+
+
+def _for_players(index: SourceIndex, settings: VideoSettings, picture: Picture) -> list[str]:
+    """What is to be said where RGB, or a filter, makes a kind of H.264 or HEVC that few players know."""
+    if settings.pix_fmt is not None or settings.encoder not in ("libx264", "libx265"):
+        return []
+    from_rgb = is_rgb(index.pix_fmt)
+    if picture.pix_fmt.startswith("yuv420p"):
+        words = f"its RGB becomes {picture.pix_fmt}, for players; --pix-fmt yuv444p keeps all colour"
+        return [words] if from_rgb else []
+    of_filters = index.filtered is not None and "444" not in index.filtered.source.pix_fmt
+    if from_rgb or (of_filters and "444" in picture.pix_fmt):
+        return [f"the film has the pixel format {picture.pix_fmt}, which few players show: see --pix-fmt"]
+    return []

@@ -39,7 +39,7 @@ from farm.media.times import measured_rate, rational
 from farm.media.turn import Turner
 from farm.paths import printable, reason
 from farm.settings import JobSettings
-from farm.source import Filtered, FilterFile, Rational, SourceIndex
+from farm.source import Damage, Filtered, FilterFile, Rational, SourceIndex
 
 _TICKS_MAX = (1 << 31) - 1
 _UNSPECIFIED = 2
@@ -162,7 +162,7 @@ class _Trial:
             pts=pts,
             keys=(),
             origin=round(source.first_shown * ratio),
-            damage=(*source.damage, *damage),
+            damage=(*source.damage, *map(Damage, damage)),
             frame_rate=measured_rate(rate, pts, clock.tick) or source.frame_rate,
             cut=None if source.cut is None else (round(source.cut[0] * ratio), _scaled(source.cut[1], ratio)),
         )

@@ -11,7 +11,8 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -27,7 +28,7 @@ from farm.errors import InputError
 from farm.media.hdr import content_light, display_matrix, mastering_display
 from farm.media.read import INTRA, RECOVERING_CODECS, VideoPacket, decode, open_video, real_packets
 from farm.media.times import measured_rate, nominal_rate, rational, usable_times
-from farm.source import PacketEntry, SourceIndex, StreamInfo, fingerprint
+from farm.source import Damage, PacketEntry, SourceIndex, StreamInfo, fingerprint
 
 #: Containers whose times or seeking are no use: AVI gives H.264 and HEVC the dts as pts; the rest can't seek.
 _NO_PTS_IN_AVI = ("h264", "hevc")
@@ -50,7 +51,7 @@ class _Scan(NamedTuple):
     """What the packets of the stream say."""
 
     packets: tuple[PacketEntry, ...]
-    corrupt: int  #: packets the demuxer itself calls damaged
+    corrupt: tuple[int | None, ...]  #: the times of packets that the demuxer itself calls damaged
     end: int | None  #: when the last picture's time is over, in the stream's time base
     cut_short: str  #: why demuxing ended before the end of the file; empty if it didn't
 
@@ -77,7 +78,7 @@ class _Trial(NamedTuple):
     pts: list[int | None]
     predicted: set[int | None]  #: the times of pictures that are not intra
     ended: bool  #: the whole file was decoded
-    damaged: bool
+    damaged: tuple[int | None, ...]  #: the times of the packets at which there was a sign of damage
 
 
 def index_source(path: Path, *, stream: int | None = None) -> SourceIndex:
@@ -166,20 +167,20 @@ def _describe(stream: Stream) -> StreamInfo:
 def _scan(path: Path, number: int) -> _Scan:
     container, video = open_video(str(path.absolute()), number)
     entries: list[PacketEntry] = []
-    corrupt = 0
+    corrupt: list[int | None] = []
     end: int | None = None
     cut_short = ""
     with container:
         try:
             for packet in real_packets(container, video):
                 entries.append(_entry(packet))
-                corrupt += packet.is_corrupt
+                corrupt += [packet.pts] if packet.is_corrupt else []
                 if packet.pts is not None:
                     over = packet.pts + (packet.duration or 0)
                     end = over if end is None else max(end, over)
         except av.error.FFmpegError as error:
             cut_short = _reason(error)
-    return _Scan(tuple(entries), corrupt, end, cut_short)
+    return _Scan(tuple(entries), tuple(corrupt), end, cut_short)
 
 
 def _entry(packet: VideoPacket) -> PacketEntry:
@@ -239,20 +240,22 @@ def _try(
     predicted: set[int | None] = set()
     first: av.VideoFrame | None = None
     fed = 0
-    damaged = False
+    at: int | None = None
+    damaged: list[int | None] = []
 
     def packets() -> Iterator[VideoPacket]:
-        nonlocal fed
+        nonlocal fed, at
         hopeless = (scan.first_key or 0) + _HOPELESS_PACKETS
-        for packet in real_packets(container, video):
-            if not pts and fed > hopeless:
-                return
-            fed += 1
-            yield packet
+        with suppress(av.error.FFmpegError):  # the scan saw that, too, and says so
+            for packet in real_packets(container, video):
+                if not pts and fed > hopeless:
+                    return
+                fed += 1
+                at = packet.pts
+                yield packet
 
     def note_damage() -> None:
-        nonlocal damaged
-        damaged = True
+        damaged.append(at)
 
     ended = True
     for frame in decode(video, packets(), note_damage):
@@ -266,7 +269,7 @@ def _try(
     if first is None:
         codec = video.codec_context.codec.canonical_name
         raise InputError(f"{path}: none of its {codec} video can be decoded; it is damaged or encrypted")
-    return _Trial(first, pts, predicted, ended, damaged)
+    return _Trial(first, pts, predicted, ended, tuple(damaged))
 
 
 def _contradiction(video: VideoStream, scan: _Scan, trial: _Trial) -> str:
@@ -324,7 +327,7 @@ def _assemble(
         linear=bool(reason),
         linear_reason=reason,
         others=others,
-        damage=tuple(_damage(container, video, scan, trial)),
+        damage=tuple(_damage(container, video, scan, trial, pts if times else ())),
         warnings=tuple(warnings),
         color_range=frame.color_range or context.color_range,
         color_primaries=_known(frame.color_primaries, context.color_primaries),
@@ -347,32 +350,42 @@ def _timecode(container: InputContainer, video: VideoStream) -> str:
     return ""
 
 
-def _damage(container: InputContainer, video: VideoStream, scan: _Scan, trial: _Trial) -> list[str]:
+def _damage(
+    container: InputContainer, video: VideoStream, scan: _Scan, trial: _Trial, pts: Sequence[int]
+) -> list[Damage]:
+    """``pts``: of the frames; empty where they aren't the packets' times."""
     damage = []
     if scan.first_key:
-        damage.append(f"it begins with {scan.first_key} packets before the first keyframe: not decodable")
+        words = f"it begins with {scan.first_key} packets before the first keyframe: not decodable"
+        damage.append(Damage(words, tuple(pts[:1])))
     if scan.corrupt:
-        damage.append(f"{scan.corrupt} of its packets are damaged")
+        damage.append(Damage(f"{len(scan.corrupt)} of its packets are damaged", _places(scan.corrupt, pts)))
     elif trial.damaged:
-        damage.append("some of its pictures are damaged or can't be decoded")
+        words = "some of its pictures are damaged or can't be decoded"
+        damage.append(Damage(words, _places(trial.damaged, pts)))
+    ending = _missing_end(container, video, scan)
+    return [*damage, Damage(ending, at_end=True)] if ending else damage
+
+
+def _places(times: Sequence[int | None], pts: Sequence[int]) -> tuple[int, ...]:
+    known = tuple(time for time in times if time is not None)
+    return known if pts and len(known) == len(times) else ()
+
+
+def _missing_end(container: InputContainer, video: VideoStream, scan: _Scan) -> str:
+    """What is missing at the end, in words; empty if nothing is. A file that was cut off often ends without
+    an error: only its own word for its length tells."""
     if scan.cut_short:
-        damage.append(f"it can be read up to a point only: {scan.cut_short}")
-    elif len(scan.packets) < video.frames * _TOLERATED_SHARE:
-        damage.append(f"its header promises {video.frames} frames and {len(scan.packets)} are there")
-    else:
-        damage += _missing_end(container, video, scan)
-    return damage
-
-
-def _missing_end(container: InputContainer, video: VideoStream, scan: _Scan) -> list[str]:
-    """A file that was cut off often ends without an error: only its own word for its length tells."""
+        return f"it can be read up to a point only: {scan.cut_short}"
+    if len(scan.packets) < video.frames * _TOLERATED_SHARE:
+        return f"its header promises {video.frames} frames and {len(scan.packets)} are there"
     promised = _promised_seconds(container, video)
     if promised is None or scan.end is None or not video.time_base:
-        return []
+        return ""
     end = float((scan.end - min(video.start_time or 0, 0)) * video.time_base)
     if end >= promised * _TOLERATED_SHARE or promised - end < 1.0:
-        return []
-    return [f"it ends after {end:.1f} s although its header says {promised:.1f} s: probably cut off"]
+        return ""
+    return f"it ends after {end:.1f} s although its header says {promised:.1f} s: probably cut off"
 
 
 def _promised_seconds(container: InputContainer, video: VideoStream) -> float | None:

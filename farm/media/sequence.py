@@ -4,6 +4,8 @@ Rules of this file:
 - an image is opened when its frame is wanted, and must be the file that was indexed;
 - whatever is wrong with one is said with its frame and its name;
 - images of another size or pixel format than the first are refused unless it was said what they become;
+- an image is turned as it says itself where that was asked for, or where it becomes an image again; else all
+  must be to be shown alike, for a film can say it once;
 - linear light (EXR) is given the curve of sRGB while it is decoded; what is brighter than white is clipped.
 """
 
@@ -21,13 +23,13 @@ import msgspec
 
 from farm.errors import InputError
 from farm.media.constant import ConstantReader
-from farm.media.encode import choose_picture
-from farm.media.hdr import display_matrix
+from farm.media.orientation import image_matrix
 from farm.media.read import FrameReader, Numbered, ReadError
 from farm.media.times import rational
+from farm.media.turn import Turner, turn_of
 from farm.paths import printable, reason
 from farm.sequence import Pattern, close_gaps, list_images, refuse_gaps, sequence_fingerprint
-from farm.settings import JobSettings, VideoSettings
+from farm.settings import IMAGES, JobSettings
 from farm.source import ImageFile, SourceIndex
 from farm.trim import kept_frames
 
@@ -82,6 +84,8 @@ class ImageReader:
         self._options = _CURVE.get(index.codec, {})
         self._time_base = Fraction(*index.time_base)
         self._decoded = decoded
+        self._upright = turns_images(settings)
+        self._turner = Turner()
         self._ahead: Numbered | None = None  # decoded as the frame after a range, and wanted next
         self.lost: tuple[int, ...] = ()  #: always empty: an image that can't be read is an error
         self.next_frame: av.VideoFrame | None = None  #: the frame at ``stop``
@@ -115,10 +119,17 @@ class ImageReader:
         path = self._folder / image.name
         name = f"frame {number} ({printable(path)})"
         try:
-            frame, _ = decode_image(_read(path, image), self._index.codec, self._options)
+            data = _read(path, image)
+            frame, _ = decode_image(data, self._index.codec, self._options)
+            frame.time_base = self._time_base
+            frame, matrix = shown_as(frame, data, self._turner if self._upright else None)
         except BadImage as bad:
             raise ReadError(f"{name} {bad}") from None
         self._decoded()
+        if matrix != self._index.display_matrix:
+            raise ReadError(
+                f"{name} is to be shown turned otherwise than the first image; --rotate apply turns each"
+            )
         odd = _difference(self._index, frame, any_size=self._any_size, any_format=self._any_format)
         if odd:
             raise ReadError(f"{name} {odd}")
@@ -160,6 +171,25 @@ def decode_image(
     if frames[0].is_corrupt:
         raise BadImage("is damaged")
     return frames[0], context
+
+
+def turns_images(settings: JobSettings) -> bool:
+    """Whether images are turned as they are to be shown; other images can't say it themselves."""
+    return settings.source.rotate == "apply" or settings.container == IMAGES
+
+
+def shown_as(
+    frame: av.VideoFrame, data: bytes, turner: Turner | None
+) -> tuple[av.VideoFrame, tuple[int, ...]]:
+    """The picture of the image in ``data``, turned by ``turner`` if there is one, and the display matrix
+    that is left. Raises BadImage."""
+    matrix = image_matrix(frame, data)
+    if turner is None:
+        return frame, matrix
+    turn = turn_of(matrix)
+    if turn is None:
+        raise BadImage("is to be shown turned by something else than quarter turns; use --rotate keep")
+    return turner.turn(frame, turn), ()
 
 
 def _difference(index: SourceIndex, frame: av.VideoFrame, *, any_size: bool, any_format: bool) -> str:
@@ -208,21 +238,6 @@ def index_sequence(pattern: Pattern, settings: JobSettings) -> SourceIndex:
     )
 
 
-def player_warnings(index: SourceIndex, video: VideoSettings) -> list[str]:
-    """What is to be said where images, or filters, make a kind of H.264 or HEVC that few players know."""
-    filtered = index.filtered is not None and "444" not in index.filtered.source.pix_fmt
-    if (
-        not (index.images or filtered)
-        or video.pix_fmt is not None
-        or video.encoder not in ("libx264", "libx265")
-    ):
-        return []
-    chosen = choose_picture(index, video).pix_fmt
-    if "444" not in chosen:
-        return []
-    return [f"the film has the pixel format {chosen}, which few players show: --pix-fmt yuv420p suits all"]
-
-
 def _describe(
     pattern: Pattern,
     images: Sequence[ImageFile],
@@ -236,10 +251,15 @@ def _describe(
         data = _read(path, images[0])
         codec = _codec_of(data, path)
         frame, context = decode_image(data, codec, _CURVE.get(codec, {}))
+        frame.time_base = Fraction(rate[1], rate[0])
+        lying = frame.width, frame.height
+        frame, matrix = shown_as(frame, data, Turner() if turns_images(settings) else None)
     except BadImage as bad:
         raise InputError(f"frame 0 ({printable(path)}) {bad}") from None
     width, height = settings.sequence.conform or (frame.width, frame.height)
     aspect = context.sample_aspect_ratio
+    if aspect and (frame.width, frame.height) != lying:
+        aspect = 1 / aspect
     return SourceIndex(
         path=str(pattern.path.absolute()),
         fingerprint=sequence_fingerprint(images),
@@ -260,7 +280,7 @@ def _describe(
         color_primaries=frame.color_primaries or _UNSPECIFIED,
         color_trc=frame.color_trc or _UNSPECIFIED,
         colorspace=_RGB if frame.format.is_rgb else frame.colorspace or _UNSPECIFIED,
-        display_matrix=display_matrix(frame),
+        display_matrix=matrix,
     )
 
 

@@ -7,6 +7,7 @@ Never per part: every encoder begins with samples of its own (priming), and a jo
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from fractions import Fraction
 from itertools import chain
 from typing import Protocol, TypeAlias
@@ -14,13 +15,17 @@ from typing import Protocol, TypeAlias
 import av
 from av.audio.frame import AudioFrame
 from av.audio.stream import AudioStream
-from av.container import OutputContainer
+from av.container import InputContainer, OutputContainer
 from av.filter import Graph
-from av.stream import Stream
+from av.stream import Discard, Stream
+
+from farm.media.range import Window
 
 _BITS_PER_CHANNEL = 64_000
 _BITS_MIN = 96_000
 _OPUS_RATE = 48_000
+#: How much earlier than a range a decoder begins, to find out whether anything of that decodes.
+_RUN_UP_SECONDS = 1
 #: By the number of channels; both encoders take these and not every other.
 _LAYOUTS = ("mono", "stereo", "3.0", "quad", "5.0", "5.1", "6.1", "7.1")
 _SAMPLE_FORMATS = {"libopus": "flt", "aac": "fltp"}
@@ -32,6 +37,34 @@ class Listener(Protocol):
 
     damaged: int  #: packets that could not be decoded
     heard_seconds: Fraction | None  #: time of the first sound
+
+
+def decodes(source: InputContainer, stream: AudioStream, window: Window | None) -> bool:
+    """Whether anything decodes of what ``stream`` has in ``window`` (None: all of the input); of nothing,
+    too. ``source`` is freshly opened.
+
+    As a rule the first packet tells; only a stream of which nothing is left is read to its end.
+    """
+    for other in source.streams:
+        if other.index != stream.index:
+            other.discard = Discard.all
+    begun = False
+    with suppress(av.error.FFmpegError):
+        if window is not None and window.start > _RUN_UP_SECONDS:
+            source.seek(int((window.start - _RUN_UP_SECONDS) * av.time_base))
+        for packet in source.demux(stream):
+            if _is_past(packet, window):
+                break
+            begun = begun or packet.size > 0
+            with suppress(av.error.FFmpegError):
+                if packet.decode():
+                    return True
+    return not begun
+
+
+def _is_past(packet: av.Packet[AudioStream], window: Window | None) -> bool:
+    stop = None if window is None else window.stop
+    return stop is not None and packet.pts is not None and packet.pts * packet.time_base >= stop
 
 
 def add_sound(output: OutputContainer, encoder: str, stream: AudioStream) -> Stream:

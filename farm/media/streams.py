@@ -16,9 +16,12 @@ from typing import Literal
 
 import av
 import msgspec
+from av.audio.stream import AudioStream
 from av.stream import Disposition, Stream
 
 from farm.errors import InputError, UsageError
+from farm.media.range import window_of
+from farm.media.sound import decodes
 from farm.settings import IMAGES, Audio
 from farm.source import SourceIndex
 
@@ -133,6 +136,7 @@ def plan_streams(path: Path, index: SourceIndex, container: str, audio: Audio = 
             _choose(stream, container, audio) for stream in source.streams if stream.index != index.stream
         )
         notes = _notes(source, container)
+    choices = tuple(_heard(choice, path, index) for choice in choices)
     plan = StreamPlan(container=container, choices=choices, notes=notes)
     if any(choice.kind in _IN_STEP for choice in plan.carried):
         check_clock(index if index.filtered is None else index.filtered.source)
@@ -148,6 +152,20 @@ def _notes(source: av.container.InputContainer, container: str) -> tuple[str, ..
     notes = [f"{len(source.chapters())} chapters: left out ({holders})"] if source.chapters() else []
     notes += [f"titles: left out ({holders})"] if titled else []
     return tuple(notes)
+
+
+def _heard(choice: StreamChoice, path: Path, index: SourceIndex) -> StreamChoice:
+    """The choice, or that sound of which nothing decodes is left out: a container may refuse it when the
+    work is done, and nobody could hear it."""
+    if choice.kind != "audio" or choice.action == "skip":
+        return choice
+    with open_source(path) as source:
+        stream = source.streams[choice.index]
+        if not isinstance(stream, AudioStream) or stream.codec_context is None:
+            return choice
+        if decodes(source, stream, window_of(index)):
+            return choice
+    return _with(choice, reason="none of it can be decoded: it is damaged or encrypted")
 
 
 def check_clock(index: SourceIndex) -> None:

@@ -24,12 +24,12 @@ from farm.media.index import index_source
 from farm.media.pair import check_pair
 from farm.media.pixels import compare_pictures, why_incomparable
 from farm.media.render import measure_speed
-from farm.media.sequence import index_sequence, player_warnings
+from farm.media.sequence import index_sequence
 from farm.media.stitch import stitch
 from farm.media.streams import plan_streams
 from farm.media.turn import turn_index
 from farm.media.twice import encode_twice
-from farm.media.unwanted import refuse_unwanted
+from farm.media.unwanted import known_damage, refuse_unwanted
 from farm.media.verify import check_contents, read_output, verify
 from farm.outputs import is_images, number_images, numbered_words
 from farm.paths import printable
@@ -59,10 +59,9 @@ def probe_job(path: Path, settings: JobSettings) -> Probed:
             *(choice.words for choice in plan.choices if choice not in plan.lost),
         ),
         warnings=(
-            *index.damage,
+            *known_damage(index),
             *index.warnings,
             *warnings,
-            *player_warnings(index, settings.video),
             *(choice.words for choice in plan.lost),
             *plan.notes,
         ),
@@ -89,7 +88,6 @@ def _of_images(pattern: Pattern, settings: JobSettings) -> SourceIndex:
     source, name = settings.source, printable(pattern.path)
     for option, asked, why in (
         ("--video-stream", source.stream is not None, "has one stream"),
-        ("--rotate", source.rotate != "keep", "doesn't say here how it is to be shown"),
         ("--on-size-change", source.on_size_change != "scale", "has images of one size or is refused"),
     ):
         if asked:
@@ -107,12 +105,13 @@ def _of_video(path: Path, settings: JobSettings) -> SourceIndex:
         if value != default:
             raise UsageError(f"{option} is for image sequences, and {printable(path)} is not one")
     index = index_source(path, stream=settings.source.stream)
-    refuse_unwanted(index, settings.source)
     if settings.source.rotate == "apply" or settings.container == IMAGES:  # which can't say how to be shown
         index = turn_index(index)
     if settings.source.fps is not None:
         index = make_constant(index, Fraction(*settings.source.fps))
-    return trim_index(index, settings.trim)
+    index = trim_index(index, settings.trim)
+    refuse_unwanted(index, settings.source)
+    return index
 
 
 def measure_job(index_path: Path, settings: JobSettings, seconds: float) -> tuple[int, float]:

@@ -30,9 +30,7 @@ def turn_index(index: SourceIndex) -> SourceIndex:
     """The index of the upright pictures. Raises UsageError for a matrix that is no quarter turn."""
     if not index.display_matrix:
         return index
-    a, b, _, c, d, *_ = index.display_matrix
-    signs = tuple(value // _ONE if value % _ONE == 0 else 2 for value in (a, b, c, d))
-    turn = _TURNS.get(signs)  # type: ignore[arg-type]
+    turn = turn_of(index.display_matrix)
     if turn is None:
         raise UsageError(
             f"--rotate apply: {index.path} is to be shown turned or stretched by something else than quarter "
@@ -51,6 +49,16 @@ def turn_index(index: SourceIndex) -> SourceIndex:
     )
 
 
+def turn_of(matrix: tuple[int, ...]) -> str | None:
+    """The filter that makes a picture with that display matrix upright, empty if it is; None if there is
+    none, for it is no quarter turn and no mirror image."""
+    if not matrix:
+        return ""
+    a, b, _, c, d, *_ = matrix
+    signs = tuple(value // _ONE if value % _ONE == 0 else 2 for value in (a, b, c, d))
+    return _TURNS.get(signs)  # type: ignore[arg-type]
+
+
 def source_size(index: SourceIndex) -> tuple[int, int]:
     """Width and height of the pictures as they are decoded."""
     size = index.width, index.height
@@ -58,20 +66,24 @@ def source_size(index: SourceIndex) -> tuple[int, int]:
 
 
 class Turner:
-    """Turns pictures one by one."""
+    """Turns pictures one by one, as an index says or as it is told."""
 
-    def __init__(self, index: SourceIndex) -> None:
-        self._turn = index.turn
+    def __init__(self, index: SourceIndex | None = None) -> None:
+        self._turn = "" if index is None else index.turn
         self._graph: Graph | None = None
-        self._shape: tuple[int, int, str] | None = None
+        self._shape: tuple[int, int, str, str] | None = None
 
     def __call__(self, frame: av.VideoFrame) -> av.VideoFrame:
         """The same frame if it is upright."""
-        if not self._turn:
+        return self.turn(frame, self._turn)
+
+    def turn(self, frame: av.VideoFrame, turn: str) -> av.VideoFrame:
+        """The frame turned by that filter; the same frame if there is none."""
+        if not turn:
             return frame
-        shape = frame.width, frame.height, frame.format.name
+        shape = frame.width, frame.height, frame.format.name, turn
         if self._graph is None or shape != self._shape:
-            self._graph, self._shape = _graph(frame, self._turn), shape
+            self._graph, self._shape = _graph(frame, turn), shape
         self._graph.push(frame)
         turned = self._graph.pull()
         assert isinstance(turned, av.VideoFrame)

@@ -8,26 +8,52 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import av
 
 from farm.errors import InputError
-from farm.media.read import open_video, real_packets
+from farm.media.read import decode, open_video, real_packets
 from farm.media.survey import Survey
+from farm.media.turn import source_size
 from farm.settings import SourceSettings
 from farm.source import SourceIndex
 
 
 def refuse_unwanted(index: SourceIndex, source: SourceSettings) -> None:
     """Before the work. Raises InputError."""
-    if source.on_error == "stop" and index.damage:
-        raise InputError(f"{index.path} is damaged: {index.damage[0]}; --on-error skip goes on all the same")
+    damage = known_damage(index)
+    if source.on_error == "stop" and damage:
+        raise InputError(f"{index.path} is damaged: {damage[0]}; --on-error skip goes on all the same")
     if source.on_size_change == "refuse":
         changed = _change_of_size(index)
         if changed:
             raise InputError(f"{index.path}: {changed}; --on-size-change scale makes them one size")
+
+
+def known_damage(index: SourceIndex) -> list[str]:
+    """What the index knows to be broken or missing in what is taken of the input, a sentence each."""
+    if index.filtered is not None:  # whose source is damaged, and maybe what came out of it
+        source = index.filtered.source
+        return [*known_damage(source), *(damage.words for damage in index.damage[len(source.damage) :])]
+    if index.cut is None:
+        return [damage.words for damage in index.damage]
+    first, last = _taken(index)
+    to_the_end = index.cut[1] is None
+    return [
+        damage.words
+        for damage in index.damage
+        if (to_the_end if damage.at_end else not damage.at or any(first <= at <= last for at in damage.at))
+    ]
+
+
+def _taken(index: SourceIndex) -> tuple[int, int]:
+    """The times of the first and the last of the source's frames that are taken, in its own ticks."""
+    constant = index.constant
+    if constant is None:
+        return index.pts[0], index.pts[-1]
+    return constant.pts[constant.picks[0]], constant.pts[constant.picks[-1]]
 
 
 def refuse_found(index: SourceIndex, source: SourceSettings, survey: Survey) -> None:
@@ -37,7 +63,8 @@ def refuse_found(index: SourceIndex, source: SourceSettings, survey: Survey) -> 
     if source.on_error == "stop" and damage:
         raise InputError(f"{index.path} is damaged: {damage[0]}; --on-error skip goes on, {kept}")
     if source.on_size_change == "refuse" and survey.resized_pts:
-        raise InputError(f"{index.path}: {size_words(index, survey.resized_pts)}; its size may not change")
+        words = size_words(index, survey.resized_pts)
+        raise InputError(f"{index.path}: {words}; --on-size-change scale goes on, {kept}")
 
 
 def damage_words(index: SourceIndex, survey: Survey) -> list[str]:
@@ -69,7 +96,37 @@ def _seconds(index: SourceIndex, pts: Sequence[int]) -> str:
 
 
 def _change_of_size(index: SourceIndex) -> str:
-    """Decodes the keyframes alone: all but a few codecs can change their size nowhere else."""
+    """Of the pictures that are taken, in words; empty if they are of one size, as far as can be seen."""
+    size, tick = (
+        source_size(index),
+        Fraction(*index.constant.time_base if index.constant else index.time_base),
+    )
+    first, last = _taken(index)
+    changed: tuple[int, tuple[int, int]] | None = None  # since when the pictures have another size
+    sizes = _sizes_of_all(index) if index.linear else _sizes_of_keyframes(index)
+    for at, found in sizes:
+        if at > last or (changed is not None and at > first):
+            break
+        changed = (max(at, first), found) if found != size else None
+    if changed is None:
+        return ""
+    at, (width, height) = changed
+    return f"its pictures change from {size[0]}x{size[1]} to {width}x{height} at {float(at * tick):.3f} s"
+
+
+def _sizes_of_all(index: SourceIndex) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Time and size of all pictures that are taken: where times can't be trusted they are counted."""
+    pts, kept = (index.constant.pts, ()) if index.constant else (index.pts, index.kept)
+    times = dict(zip(kept or range(len(pts)), pts, strict=True))
+    container, video = open_video(index.path, index.stream)
+    with container:
+        for number, frame in enumerate(decode(video, real_packets(container, video), lambda: None)):
+            if number in times:
+                yield times[number], (frame.width, frame.height)
+
+
+def _sizes_of_keyframes(index: SourceIndex) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Decodes the keyframes alone: all but VP9 and AV1 can change their size nowhere else."""
     container, video = open_video(index.path, index.stream)
     video.codec_context.skip_frame = "NONKEY"
     with container:
@@ -79,10 +136,5 @@ def _change_of_size(index: SourceIndex) -> str:
             except av.error.FFmpegError:
                 continue
             for frame in frames:
-                if (frame.width, frame.height) != (index.width, index.height):
-                    at = "" if frame.pts is None else f" at {_seconds(index, [frame.pts])}"
-                    return (
-                        f"its pictures change from {index.width}x{index.height} to "
-                        f"{frame.width}x{frame.height}{at}"
-                    )
-    return ""
+                if frame.pts is not None:
+                    yield frame.pts, (frame.width, frame.height)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from console.batch import outputs_for, render_each
+from console.batch import once_each, outputs_for, render_each
 from farm.errors import ExitCode, InputError, UsageError
 
 
@@ -21,6 +21,12 @@ def test_outputs_are_called_like_their_inputs(tmp_path: Path) -> None:
     sources = [Path("a.mkv"), Path("b.AVI"), Path("c.webm"), tmp_path / "shots", Path("in/take.####.exr")]
     assert names(sources, tmp_path) == ["a.mkv", "b.mp4", "c.mp4", "shots.mp4", "take.mp4"]
     assert names(sources[:2], tmp_path, "mkv") == ["a.mkv", "b.mkv"]
+
+
+def test_an_input_that_is_named_twice_is_rendered_once(tmp_path: Path) -> None:
+    named = [Path("a.mkv"), Path("b.mkv"), Path("in/a.mkv"), Path.cwd() / "a.mkv", Path("in/../b.mkv")]
+    assert once_each(named) == named[:3]
+    assert names(once_each([*named[:2], *named[3:]]), tmp_path) == ["a.mkv", "b.mkv"]
 
 
 def test_one_of_each_is_no_batch(tmp_path: Path) -> None:

@@ -6,9 +6,11 @@ and what can't be decoded is passed over; that is the truth the farm is held to.
 
 from __future__ import annotations
 
+import io
+import re
 import zlib
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -43,6 +45,17 @@ def one_pass(path: Path, *, stream: int | None = None, pix_fmt: str | None = Non
         if found:
             return found
     return []
+
+
+def images(folder: Path) -> list[Shown]:
+    """Every image of a folder, decoded by itself, in the order of the numbers in their names."""
+    numbered = {int(re.findall(r"\d+", path.stem)[-1]): path for path in folder.iterdir()}
+    shown = []
+    for number in sorted(numbered):
+        with av.open(io.BytesIO(numbered[number].read_bytes()), metadata_errors="replace") as container:
+            frame = next(container.decode(video=0))
+            shown.append(replace(_shown(frame, _ZERO, None), time=None))
+    return shown
 
 
 def _decode_all(path: Path, number: int, pix_fmt: str | None) -> list[Shown]:
@@ -113,11 +126,21 @@ def compare(
     source: Path, output: Path, *, stream: int | None = None, tick: Fraction = _ZERO, lossless: bool = True
 ) -> Comparison:
     """``tick``: how far times may be off, for containers that round them; a shift of all is said."""
+    return compare_shown(one_pass(source, stream=stream), output, tick=tick, lossless=lossless)
+
+
+def compare_images(folder: Path, output: Path, rate: Fraction, *, lossless: bool = True) -> Comparison:
+    """A folder of images, shown at ``rate``, with a film; to a millisecond."""
+    before = [replace(shown, time=number / rate) for number, shown in enumerate(images(folder))]
+    return compare_shown(before, output, tick=Fraction(1, 1000), lossless=lossless)
+
+
+def compare_shown(
+    before: list[Shown], output: Path, *, tick: Fraction = _ZERO, lossless: bool = True
+) -> Comparison:
+    """As ``compare``, where what should come is known."""
     after = one_pass(output)
-    before = one_pass(source, stream=stream)
-    hashes = "-"
-    if lossless:
-        hashes = compare_hashes(before, after, output)
+    hashes = compare_hashes(before, after, output) if lossless else "-"
     return Comparison(len(before), len(after), compare_times(before, after, tick), hashes)
 
 

@@ -255,7 +255,7 @@ def test_damage_before_filters_that_change_frames_is_said(files: Path) -> None:
     job = settings("framestep=2", files, one_pass=True)
     index = filter_index(holed, job)
     assert index.frames == 29
-    assert any("3 of 60 frames before the filters" in words for words in index.damage)
+    assert any("3 of 60 frames before the filters" in damage.words for damage in index.damage)
     stop = msgspec.structs.replace(job, source=SourceSettings(on_error="stop"))
     with pytest.raises(InputError, match="--on-error skip goes on"):
         filter_index(holed, stop)

@@ -96,7 +96,7 @@ def test_an_odd_size_is_refused_in_the_encoders_words() -> None:
         ("libx264", "mp4"),
         ("libx265", "mov"),
         ("libsvtav1", "mp4"),
-        ("libvpx-vp9", "webm"),
+        ("libvpx-vp9", "mp4"),
         ("ffv1", "matroska"),
     ],
 )
@@ -150,15 +150,32 @@ def test_what_is_lost_is_said() -> None:
         ("yuvj422p", "ffv1", ("yuv422p", 2)),
         ("yuv422p10le", "libsvtav1", ("yuv420p10le", 0)),
         ("bgra", "ffv1", ("bgra", 2)),
-        ("bgra", "libx264", ("yuv444p", 1)),
+        ("bgra", "libx264", ("yuv420p", 1)),
+        ("pal8", "libx264", ("yuv420p", 1)),
+        ("rgb48be", "libx264", ("yuv420p", 1)),
+        ("rgb48be", "libx265", ("yuv420p10le", 1)),
         ("argb", "libvpx-vp9", ("yuva420p", 1)),
-        ("gbrp10le", "libx265", ("gbrp10le", 2)),
+        ("gbrp10le", "libx265", ("yuv420p10le", 1)),
     ],
 )
 def test_the_closest_pixel_format_is_chosen(source: str, encoder: str, chosen: tuple[str, int]) -> None:
     found = choose_picture(an_index(pix_fmt=source), VideoSettings(encoder=encoder))
     assert (found.pix_fmt, found.color_range) == chosen
-    check(an_index(pix_fmt=source), VideoSettings(encoder=encoder), "matroska")
+    check_encoder(an_index(pix_fmt=source), VideoSettings(encoder=encoder))
+
+
+def test_rgb_keeps_its_colour_where_nothing_is_to_be_lost_or_the_size_is_odd() -> None:
+    for settings in (
+        VideoSettings(crf=0),
+        VideoSettings(options={"qp": "0"}),
+        VideoSettings(options={"x264-params": "keyint=9:qp=0"}),
+    ):
+        assert choose_picture(an_index(pix_fmt="rgb24"), settings).pix_fmt == "yuv444p"
+    odd = an_index(pix_fmt="rgb24", width=161, height=121)
+    assert choose_picture(odd, VideoSettings()).pix_fmt == "yuv444p"
+    lossless = VideoSettings(encoder="libx265", options={"x265-params": "lossless=1"})
+    assert choose_picture(an_index(pix_fmt="rgb24"), lossless).pix_fmt == "gbrp"
+    assert choose_picture(an_index(pix_fmt="rgb24"), VideoSettings(pix_fmt="yuv422p")).pix_fmt == "yuv422p"
 
 
 def test_the_old_full_range_formats_lose_nothing() -> None:

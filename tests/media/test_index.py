@@ -165,7 +165,7 @@ def test_a_cut_off_file_is_said_to_be_one(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     cut = index_source(path)
     assert 0 < cut.frames < 250
-    assert any("probably cut off" in words for words in cut.damage)
+    assert any("probably cut off" in damage.words for damage in cut.damage)
 
 
 def test_what_a_phone_says_of_its_picture_is_kept(tmp_path: Path) -> None:
@@ -196,3 +196,15 @@ def test_times_are_made_usable() -> None:
     assert "spaced evenly" in note
     restarted, note = usable_times([*range(0, 4000, 40), *range(0, 4000, 40)], rate)
     assert restarted == tuple(range(0, 8000, 40))
+
+
+def test_a_file_that_can_be_read_up_to_a_point_only_is_used_up_to_there(tmp_path: Path) -> None:
+    """Where all of it has to be decoded at once, the demuxer's error came out as a traceback."""
+    path = make_clip(tmp_path / "a.apng", codec="apng", pix_fmt="rgba", frames=20, b_frames=0)
+    data = bytearray(path.read_bytes())
+    place = data.index(b"fcTL", len(data) // 2)
+    data[place + 4 : place + 64] = bytes(60)
+    path.write_bytes(data)
+    index = index_source(path)
+    assert 0 < index.frames < 20
+    assert any("up to a point only" in damage.words for damage in index.damage)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Sequence
 from fractions import Fraction
@@ -13,6 +14,8 @@ import msgspec
 import numpy as np
 import pytest
 from av.video.codeccontext import VideoCodecContext
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
 
 from farm.errors import FinishedAlready, InputError, UsageError, VerificationError
 from farm.media.images import verify_images, write_images
@@ -362,10 +365,12 @@ class TestImagesOut:
         assert "numbered 1-5" in probed.streams[0]
 
 
-def test_a_film_that_few_players_show_is_said(tmp_path: Path) -> None:
+def test_the_colour_that_is_given_up_for_players_is_said(tmp_path: Path) -> None:
     folder = make_images(tmp_path / "in", range(3))
     probed = probe_job(folder, JobSettings())
-    assert any("--pix-fmt yuv420p" in line for line in probed.warnings)
+    assert any("becomes yuv420p" in line and "--pix-fmt yuv444p" in line for line in probed.warnings)
+    whole = probe_job(folder, JobSettings(video=VideoSettings(crf=0)))
+    assert any("yuv444p, which few players show" in line for line in whole.warnings)
     for video in (VideoSettings(pix_fmt="yuv420p"), LOSSLESS):
         probed = probe_job(folder, JobSettings(video=video, container="matroska"))
         assert not any("players" in line for line in probed.warnings)
@@ -375,7 +380,6 @@ def test_a_film_that_few_players_show_is_said(tmp_path: Path) -> None:
     ("settings", "words"),
     [
         (JobSettings(source=SourceSettings(stream=0)), "--video-stream is for videos"),
-        (JobSettings(source=SourceSettings(rotate="apply")), "--rotate is for videos"),
         (JobSettings(source=SourceSettings(on_size_change="refuse")), "--on-size-change is for videos"),
         (JobSettings(audio="aac"), "--audio aac: .* has no sound"),
     ],
@@ -403,3 +407,51 @@ def test_images_of_a_turned_film_are_upright() -> None:
     film = probe_job(corpus("S18"), JobSettings())
     assert film.index.display_matrix and not probed.index.display_matrix
     assert (probed.index.width, probed.index.height) == (film.index.height, film.index.width)
+
+
+def oriented(orientation: int, extension: str = "jpg", number: int = 0) -> bytes:
+    """An image whose EXIF data says how it is to be shown."""
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    file = io.BytesIO()
+    kind = {"jpg": "JPEG", "tif": "TIFF", "png": "PNG"}[extension]
+    Image.fromarray(picture(number).to_ndarray(format="rgb24")).save(file, kind, exif=exif)
+    return file.getvalue()
+
+
+def upright(data: bytes) -> NDArray[np.uint8]:
+    """The picture as Pillow shows it, in shades of grey."""
+    with Image.open(io.BytesIO(data)) as image:
+        return np.asarray(ImageOps.exif_transpose(image).convert("L"))
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_images_are_turned_as_they_say_or_say_so_in_the_film(orientation: int, tmp_path: Path) -> None:
+    extension = ("jpg", "tif", "png")[orientation % 3]
+    data = [oriented(orientation, extension, number) for number in range(3)]
+    for number, image in enumerate(data):
+        (tmp_path / f"f_{number}.{extension}").write_bytes(image)
+    kept, _ = of_sequence(tmp_path)
+    assert bool(kept.display_matrix) is (orientation > 1)
+    index, settings = of_sequence(tmp_path, source=SourceSettings(rotate="apply"))
+    output = tmp_path / "out.mkv"
+    stitch(index, settings, HASH, render(index, settings, tmp_path), output, silent)
+    expected = [upright(image) for image in data]
+    assert (index.height, index.width) == expected[0].shape and not index.display_matrix
+    with av.open(str(output)) as file:
+        for frame, shown in zip(file.decode(video=0), expected, strict=True):
+            assert np.abs(frame.to_ndarray(format="gray").astype(int) - shown).mean() < 8
+    into_images, _ = of_sequence(tmp_path, container=IMAGES, video=PNG)
+    assert (into_images.height, into_images.width) == expected[0].shape
+
+
+def test_images_that_lie_differently_are_refused_or_each_is_turned(tmp_path: Path) -> None:
+    for number, orientation in enumerate((3, 3, 1)):
+        (tmp_path / f"f_{number}.jpg").write_bytes(oriented(orientation, number=number))
+    with pytest.raises(InputError, match=r"f_2\.jpg\) is to be shown turned otherwise .*--rotate apply"):
+        of_sequence(tmp_path)
+    index, settings = of_sequence(tmp_path, source=SourceSettings(rotate="apply"))
+    assert len(set(read(index, settings))) == 3
+    (tmp_path / "f_2.jpg").write_bytes(oriented(6))
+    with pytest.raises(InputError, match="is 48x64 where the first image is 64x48; --conform"):
+        of_sequence(tmp_path, source=SourceSettings(rotate="apply"))

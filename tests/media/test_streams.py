@@ -14,7 +14,7 @@ from farm.errors import InputError, UsageError
 from farm.media.index import index_source
 from farm.media.streams import StreamPlan, plan_streams
 from farm.media.tasks import probe_job
-from farm.settings import Audio, JobSettings, VideoSettings
+from farm.settings import Audio, JobSettings, Moment, TrimSettings, VideoSettings
 from tests.media.clips import corpus, make_clip
 from tests.media.jobs import FAST, render_job
 
@@ -277,3 +277,48 @@ def test_sound_is_encoded_as_asked(audio: Audio, codec: str, tmp_path: Path) -> 
     assert "(asked for)" in facts.streams[0]
     with av.open(str(tmp_path / "out.mp4")) as file:
         assert file.streams.audio[0].codec_context.codec.canonical_name == codec
+
+
+def _without_sound(path: Path, *, from_packet: int = 0) -> Path:
+    """The transport stream with the contents of its sound overwritten, headers apart."""
+    data = bytearray(path.read_bytes())
+    number = 0
+    for start in range(0, len(data), 188):
+        if (data[start + 1] & 0x1F) << 8 | data[start + 2] != 0x101:
+            continue
+        begins, extended = data[start + 1] & 0x40, data[start + 3] & 0x20
+        place = start + (5 + data[start + 4] if extended else 4)
+        if begins:
+            place += 9 + data[place + 8]
+            number += 1
+        if number > from_packet:
+            data[place : start + 188] = b"\xa5" * (start + 188 - place)
+    path.write_bytes(data)
+    return path
+
+
+def test_sound_of_which_nothing_is_left_is_left_out_and_said_before_the_work(tmp_path: Path) -> None:
+    """It ended the job at the stitch, copied; encoded, it came out as a stream without anything in it."""
+    source = make_clip(tmp_path / "a.ts", frames=50, time_base=Fraction(1, 90_000), audio_seconds=2.0)
+    _without_sound(source)
+    choices: tuple[Audio, ...] = ("auto", "copy", "aac")
+    for audio in choices:
+        said = probe_job(source, JobSettings(video=FAST, audio=audio)).warnings
+        assert any("(aac): left out (none of it can be decoded" in words for words in said), said
+    assert not any("audio" in w for w in probe_job(source, JobSettings(video=FAST, audio="none")).warnings)
+    job = render_job(source, tmp_path)
+    for container in ("mp4", "matroska"):
+        facts = job.into(container).stitch(tmp_path / container)
+        job.into(container).verify(tmp_path / container, facts)
+        with av.open(str(tmp_path / container)) as file:
+            assert [stream.type for stream in file.streams] == ["video"]
+
+
+def test_whether_sound_is_left_is_asked_of_the_range_alone(tmp_path: Path) -> None:
+    source = make_clip(tmp_path / "a.ts", frames=100, time_base=Fraction(1, 90_000), audio_seconds=4.0)
+    _without_sound(source, from_packet=3)
+    trims = TrimSettings(stop=Moment(frame=20)), TrimSettings(start=Moment(frame=80)), TrimSettings()
+    first, last, all_of_it = (JobSettings(video=FAST, trim=trim) for trim in trims)
+    assert probe_job(source, first).streams == ("audio #1 (aac): copied",)
+    assert probe_job(source, all_of_it).streams == ("audio #1 (aac): copied",)
+    assert "left out (none of it" in " ".join(probe_job(source, last).warnings)

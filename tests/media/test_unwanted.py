@@ -12,7 +12,7 @@ import pytest
 from farm.errors import InputError
 from farm.media.index import index_source
 from farm.media.tasks import probe_job
-from farm.settings import JobSettings, SourceSettings
+from farm.settings import JobSettings, Moment, SourceSettings, TrimSettings
 from tests.e2e import judge
 from tests.media.clips import make_clip
 from tests.media.jobs import FAST, Job, render_job
@@ -24,7 +24,12 @@ TICKS = 3600  # a frame, at 25 a second
 @pytest.fixture(scope="module")
 def growing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A stream of 30 pictures of 64x48, then 30 of 96x64."""
-    folder = tmp_path_factory.mktemp("growing")
+    return make_growing(tmp_path_factory.mktemp("growing"), 30)
+
+
+def make_growing(folder: Path, second: int) -> Path:
+    """The second size begins ``second`` frames after zero. FFmpeg begins a stream with B-frames at 2: from 32
+    on times are in order, with 30 nobody can trust them."""
     small, large = (
         make_clip(
             folder / f"{width}.ts",
@@ -34,7 +39,7 @@ def growing(tmp_path_factory: pytest.TempPathFactory) -> Path:
             time_base=TS,
             pts=[start + TICKS * number for number in range(30)],
         )
-        for width, height, start in ((64, 48, 0), (96, 64, 30 * TICKS))
+        for width, height, start in ((64, 48, 0), (96, 64, second * TICKS))
     )
     path = folder / "growing.ts"
     path.write_bytes(small.read_bytes() + large.read_bytes())
@@ -64,11 +69,58 @@ def test_a_change_of_size_is_refused_on_request_before_the_work(growing: Path) -
         probe_job(growing, settings)
 
 
+def taking(start: int | None, stop: int | None, **source: object) -> JobSettings:
+    """Settings for frames ``[start, stop)``."""
+    moments = (None if frame is None else Moment(frame=frame) for frame in (start, stop))
+    trim = TrimSettings(**dict(zip(("start", "stop"), moments, strict=True)))
+    return JobSettings(video=FAST, trim=trim, source=SourceSettings(**source))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("second", "linear"), [(30, True), (32, False)])
+def test_a_change_of_size_outside_of_what_is_taken_is_nobodys_business(
+    tmp_path: Path, second: int, linear: bool
+) -> None:
+    growing = make_growing(tmp_path, second)
+    assert index_source(growing).linear is linear
+    assert probe_job(growing, taking(3, 30, on_size_change="refuse")).index.frames == 27
+    assert probe_job(growing, taking(3, 30, on_size_change="refuse", fps=(25, 1))).index.frames == 27
+    for start, stop, at in ((0, 31, 30), (20, 50, 30), (40, 50, 40)):
+        with pytest.raises(InputError, match="change from 64x48 to 96x64 at") as refusal:
+            probe_job(growing, taking(start, stop, on_size_change="refuse"))
+        assert f" {float(index_source(growing).pts[at] * TS):.3f} s;" in str(refusal.value)
+
+
+def test_damage_outside_of_what_is_taken_is_nobodys_business(tmp_path: Path) -> None:
+    path = make_clip(tmp_path / "cut.mkv", frames=250)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    frames = index_source(path).frames
+    assert probe_job(path, taking(10, 50, on_error="stop")).warnings == ()
+    for stop in (None, frames + 100):
+        with pytest.raises(InputError, match="probably cut off"):
+            probe_job(path, taking(frames - 5, stop, on_error="stop"))
+
+
+def test_damage_in_the_middle_counts_where_it_is(tmp_path: Path) -> None:
+    """A transport stream whose packets are missing: the demuxer says which pictures that cost."""
+    path = make_clip(tmp_path / "hole.ts", frames=250, time_base=TS)
+    data = path.read_bytes()
+    hole = len(data) // 188 // 2 * 188
+    path.write_bytes(data[:hole] + data[hole + 10 * 188 :])
+    index = index_source(path)
+    (found,) = index.damage
+    first = min(number for number, pts in enumerate(index.pts) if pts >= min(found.at))
+    assert 60 < first < 190
+    assert probe_job(path, taking(0, first - 30, on_error="stop")).warnings == ()
+    assert probe_job(path, taking(first + 30, None, on_error="stop")).warnings == ()
+    with pytest.raises(InputError, match=r"is damaged: \d+ of its packets"):
+        probe_job(path, taking(first - 30, first + 30, on_error="stop"))
+
+
 def test_a_change_of_size_that_was_overlooked_is_refused_before_the_output(
     growing: Path, tmp_path: Path
 ) -> None:
     job = wanting(render_job(growing, tmp_path, part_frames=12), on_size_change="refuse")
-    with pytest.raises(InputError, match="30 of 60 pictures have another size"):
+    with pytest.raises(InputError, match=r"30 of 60 pictures have another size.*-change scale goes on"):
         job.stitch(tmp_path / "out.mp4")
     assert not (tmp_path / "out.mp4").exists()
 
