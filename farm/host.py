@@ -27,6 +27,7 @@ from farm import commands as cmd
 from farm import events as ev
 from farm import messages as msg
 from farm.additions import Additions, Room
+from farm.besides import Besides
 from farm.clock import LeaseClock
 from farm.deliveries import Delivery, DeliveryDesk
 from farm.departures import Departures
@@ -36,6 +37,7 @@ from farm.eventlog import EventLog
 from farm.faultdriver import FaultDriver
 from farm.guard import MemoryGuard, Watches
 from farm.halt import parse_halt
+from farm.inbox import INBOX_MAX, Inbox
 from farm.manners import DELIVERIES_MAX, LEAVE_SECONDS, TICK_SECONDS
 from farm.paths import printable
 from farm.relay.relay import Relay
@@ -46,7 +48,6 @@ from farm.store import Store
 from farm.vitals import Vitals, vitals_seconds
 from farm.worker.spec import WorkerSpec
 
-INBOX_MAX = 512
 #: How long the start line waits for the slowest worker to arrive before the first claim is granted.
 START_LINE_SECONDS = 15.0
 #: How long, in a drain, a worker that holds no claim any more may take to go; then it is ended.
@@ -102,15 +103,12 @@ class RelayHost:
         self._faults = faults or FaultDriver.of_none(clock)
         self._faults.attach(self)
         self._part_failed = asyncio.Event()
-        self._inbox: list[_Stimulus] = []
-        self._arrived = asyncio.Event()
-        self._in_hand = 0  # of the batch that is being handled
-        self._held = False
+        self._inbox: Inbox[_Stimulus] = Inbox(engine.hold_reading)
+        self._besides = Besides(self._fail)
         self._tick_waits = False
         self._respite = Respite()
         self._folder = store.folder.parent  # of the run
         self.desk = DeliveryDesk(store, relay.books, settings_hash, self._post_request, self.spawn)
-        self._tasks: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
         self._line = StartLine(self._specs)
         self._alive: set[str] = set()
@@ -162,11 +160,10 @@ class RelayHost:
     async def _wind_up(self, ticker: asyncio.Task[None]) -> None:
         self._closing = True
         ticker.cancel()
-        for task in list(self._tasks):
-            task.cancel()
+        self._besides.cancel()
         try:
             await self._engine.stop(LEAVE_SECONDS if not self._stop_now else 0.0)
-            await asyncio.gather(ticker, *self._tasks, return_exceptions=True)
+            await asyncio.gather(ticker, self._besides.ended(), return_exceptions=True)
         finally:
             self._faults.close()
 
@@ -179,19 +176,15 @@ class RelayHost:
                 return
             if note:
                 self.emit(ev.Notice(level="warning", text=note))
-        self._post(_Stimulus(lambda now: self._relay.command(command, now), command=command))
+        self._inbox.put(_Stimulus(lambda now: self._relay.command(command, now), command=command))
 
     async def _serve(self) -> End:
         leave_at: float | None = None
         while True:
-            await self._arrived.wait()
-            self._arrived.clear()
-            batch, self._inbox = self._inbox, []
+            batch = await self._inbox.take()
             while batch and self._failure is None:
-                self._in_hand = len(batch)
                 batch = batch[await self._handle(batch) :]
-                self._in_hand = len(batch)
-                self._read_on()
+                self._inbox.left_in_hand(len(batch))
                 if batch:
                     await asyncio.sleep(0)  # what brings no events is committed without a wait
             if self._failure is not None:
@@ -329,8 +322,7 @@ class RelayHost:
         full = OutputError(
             f"the disk that {name} is on is full; make room there, then resume: nothing is lost"
         )
-        self._failure = self._failure or full
-        self._arrived.set()
+        self._fail(full)
 
     def gone(self, worker: str, reason: str, sure: bool) -> None:
         self._alive.discard(worker)
@@ -344,7 +336,7 @@ class RelayHost:
         reason, kind = self.departures.explain(worker, reason)
         if worker in books.workers or reason != "exited":
             self.departures.note(worker, reason)
-        self._post(_Stimulus(lambda now: self._relay.gone(worker, reason, sure, now, kind)))
+        self._inbox.put(_Stimulus(lambda now: self._relay.gone(worker, reason, sure, now, kind)))
         if not sure or self._end_is_near:
             return
         if worker in books.workers and self.departures.may_restart(worker):
@@ -387,21 +379,21 @@ class RelayHost:
             return
         self.emit(ev.Notice(level="warning", text=f"{worker} is {reason}"))
         self.departures.note(worker, reason)
-        self._post(_Stimulus(lambda now: self._relay.handle(worker, msg.Leave(reason=reason), now)))
+        self._inbox.put(_Stimulus(lambda now: self._relay.handle(worker, msg.Leave(reason=reason), now)))
         self._strike(worker, stays_away=True)
 
     def hold(self, reason: str) -> None:
         if reason:
             self._room.clear()
             if not self._relay.books.held:
-                self._post(_Stimulus(lambda now: self._relay.hold(reason, now)))
+                self._inbox.put(_Stimulus(lambda now: self._relay.hold(reason, now)))
         else:
             self._room.set()
             if self._relay.books.held:
-                self._post(_Stimulus(self._relay.free))
+                self._inbox.put(_Stimulus(self._relay.free))
 
     def emit(self, event: ev.AnyEvent) -> None:
-        self._post(_Stimulus(lambda now: Outcome(events=(event,))))
+        self._inbox.put(_Stimulus(lambda now: Outcome(events=(event,))))
 
     def _strike(self, worker: str, *, beyond_memory: str = "", stays_away: bool = False) -> None:
         self.departures.struck(worker, beyond_memory=beyond_memory, stays_away=stays_away)
@@ -413,7 +405,7 @@ class RelayHost:
             self._log.show(
                 self._clock.now(),
                 ev.Gauges(
-                    inbox=self._waiting,
+                    inbox=self._inbox.waiting,
                     inbox_max=INBOX_MAX,
                     deliveries=self.desk.receiving,
                     deliveries_max=DELIVERIES_MAX,
@@ -524,7 +516,7 @@ class RelayHost:
                 self.emit(ev.LoopStalled(seconds=slept))
             if not self._tick_waits and self._respite.may_judge(self._clock.now()):
                 self._tick_waits = True
-                self._post(_Stimulus(partial(self._judge, self._clock.now())))
+                self._inbox.put(_Stimulus(partial(self._judge, self._clock.now())))
 
     def _judge(self, asked_at: float, now: float) -> Outcome:
         self._tick_waits = False
@@ -539,38 +531,15 @@ class RelayHost:
         await self._log.commit(now, events)
 
     def _post_request(self, worker: str, request: msg.AnyRequest) -> None:
-        self._post(
+        self._inbox.put(
             _Stimulus(lambda now: self._relay.handle(worker, request, now), worker=worker, request=request)
         )
 
-    def _post(self, stimulus: _Stimulus) -> None:
-        self._inbox.append(stimulus)
-        self._arrived.set()
-        if self._waiting >= INBOX_MAX and not self._held:
-            self._held = True
-            self._engine.hold_reading(True)
-
-    @property
-    def _waiting(self) -> int:
-        """Messages that were taken in and not handled yet."""
-        return len(self._inbox) + self._in_hand
-
-    def _read_on(self) -> None:
-        if self._held and self._waiting < INBOX_MAX:
-            self._held = False
-            self._engine.hold_reading(False)
-
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine beside the loop; what it raises ends the run."""
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._task_done)
+        self._besides.spawn(work)
 
-    def _task_done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if task.cancelled() or self._closing:
-            return
-        error = task.exception()
-        if error is not None:
-            self._failure = self._failure or error
-            self._arrived.set()
+    def _fail(self, error: BaseException) -> None:
+        """The first failure ends the run."""
+        self._failure = self._failure or error
+        self._inbox.wake()

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import traceback
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -17,6 +16,7 @@ from farm.errors import ExitCode
 from farm.events import Record
 from farm.job import Job, JobResult
 from farm.journal import JournalWriter
+from farm.pipe import RecordPipe
 from farm.plan import OpenedRun
 from farm.view import World
 
@@ -46,8 +46,7 @@ class LiveRun:
         self._run_id = run_id
         self._engine = engine
         self._wall_time = wall_time
-        self._records: deque[Record] = deque()
-        self._news = threading.Event()
+        self._records = RecordPipe()
         self._done = threading.Event()
         self._started = threading.Event()
         self._result: JobResult | None = None
@@ -76,7 +75,7 @@ class LiveRun:
 
     def wait_news(self, timeout_seconds: float) -> None:
         """Wait until there are records to take, the run ended, or the time is over."""
-        self._news.wait(timeout_seconds)
+        self._records.wait(timeout_seconds)
 
     # --- Source ------------------------------------------------------------------------------------------
 
@@ -93,11 +92,7 @@ class LiveRun:
         return clock.now() if clock is not None else self._run.last_at
 
     def take(self) -> Sequence[Record]:
-        self._news.clear()
-        taken = []
-        while self._records:
-            taken.append(self._records.popleft())
-        return taken
+        return self._records.take()
 
     def send(self, command: AnyCommand) -> str | None:
         if self._done.is_set() or self._loop is None or self._job is None:
@@ -120,7 +115,7 @@ class LiveRun:
                 self.witness.ended(self._result.exit_code, self._result.message)
             self._done.set()
             self._started.set()
-            self._news.set()
+            self._records.wake()
 
     async def _work(self) -> JobResult:
         self._loop = asyncio.get_running_loop()
@@ -137,8 +132,7 @@ class LiveRun:
         return await self._job.run()
 
     def _publish(self, records: Sequence[Record]) -> None:
-        self._records.extend(records)
-        self._news.set()
+        self._records.put(records)
         if self.witness is not None:
             self.witness.publish(records)
 

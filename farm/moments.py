@@ -8,7 +8,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple
 
 from farm import events as ev
@@ -69,12 +69,6 @@ def parse_kinds(text: str, option: str = "--pause-on") -> frozenset[Kind]:
     if not kinds:
         raise UsageError(f"{option}: name at least one moment, as in lapse,refusal")
     return frozenset(kinds)
-
-
-def spell_kinds(kinds: Iterable[Kind]) -> str:
-    """In the order of ``KINDS``."""
-    wanted = frozenset(kinds)
-    return "all" if wanted == NEWS else ",".join(kind for kind in KINDS if kind in wanted)
 
 
 def _claim_ended(e: ev.ClaimEnded) -> Moment | None:

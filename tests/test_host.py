@@ -14,7 +14,8 @@ import pytest
 from farm import events as ev
 from farm import messages as msg
 from farm.errors import OutputError
-from farm.host import INBOX_MAX, End
+from farm.host import End
+from farm.inbox import INBOX_MAX
 from farm.respite import Respite
 from tests.engines.harness import until
 from tests.hosting import Rig

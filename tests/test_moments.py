@@ -6,7 +6,7 @@ import pytest
 
 from farm import events as ev
 from farm.errors import UsageError
-from farm.moments import KINDS, NEWS, Moment, moment_of, parse_kinds, spell_kinds
+from farm.moments import KINDS, NEWS, Moment, moment_of, parse_kinds
 
 EXAMPLES = {
     "lapse": ev.ClaimEnded(token="c1#1@e1", worker="w1", how="lapsed"),
@@ -56,8 +56,6 @@ def test_a_kill_by_a_fault_is_one_moment() -> None:
 def test_kinds_are_named_as_they_are_spelt() -> None:
     assert parse_kinds("refusal, lapse") == {"lapse", "refusal"}
     assert parse_kinds("all") == NEWS
-    assert spell_kinds(parse_kinds("refusal,lapse")) == "lapse,refusal"
-    assert spell_kinds(parse_kinds("all")) == "all"
 
 
 @pytest.mark.parametrize(

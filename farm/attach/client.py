@@ -30,6 +30,7 @@ from farm.attach.address import connect
 from farm.commands import AnyCommand
 from farm.errors import OutputError, UnevenError, UsageError
 from farm.events import Notice, Record, decode_record
+from farm.pipe import RecordPipe
 from farm.view import World
 
 #: Records that wait to be taken; beyond them nothing more is read.
@@ -73,8 +74,7 @@ class AttachedRun:
         self._readonly = readonly
         self._leftover = leftover
         self._clock = clock
-        self._records: deque[Record] = deque()
-        self._news = threading.Event()
+        self._records = RecordPipe()
         self._done = threading.Event()
         self._room = threading.Event()
         self._current = threading.Event()
@@ -108,7 +108,7 @@ class AttachedRun:
 
     def wait_news(self, timeout_seconds: float) -> None:
         """Wait until there are records to take, the end came, or the time is over."""
-        self._news.wait(timeout_seconds)
+        self._records.wait(timeout_seconds)
 
     def wait_current(self, timeout_seconds: float) -> None:
         """Wait until all that is known has come, also what isn't in the log, or the time is over."""
@@ -147,10 +147,7 @@ class AttachedRun:
         return self._told + min(passed, SILENCE_SECONDS)
 
     def take(self) -> Sequence[Record]:
-        self._news.clear()
-        taken = []
-        while self._records:
-            taken.append(self._records.popleft())
+        taken = self._records.take()
         self._room.set()
         return taken
 
@@ -231,7 +228,7 @@ class AttachedRun:
             ending = Ending("broken", message=f"the view failed: {error!r}")
         self.ending = ending
         self._done.set()
-        self._news.set()
+        self._records.wake()
         self._current.set()
         with self._answered:
             self._answered.notify_all()
@@ -322,8 +319,7 @@ class AttachedRun:
 
     def _arrived(self, records: Sequence[Record]) -> None:
         if records:
-            self._records.extend(records)
-            self._news.set()
+            self._records.put(records)
 
     def _wait_for_room(self) -> None:
         while len(self._records) > WAITING_MAX and not self._closing:
