@@ -34,7 +34,6 @@ _JOINED = {
     "blend": 2,
     "displace": 3,
     "haldclut": 2,
-    "lut2": 2,
     "maskedclamp": 3,
     "maskedmax": 3,
     "maskedmerge": 3,
@@ -160,6 +159,8 @@ def _offers() -> Iterator[Offer]:
     peaks = only("envelope", "none 0 instant 1", "none", "it keeps the peaks of the frames before")
     yield Offer("vectorscope", rules=(peaks,))
     yield Offer("waveform", rules=(peaks,))
+    depth = {"d": "FFmpeg ends itself over depths that it doesn't expect"}
+    yield Offer("lut2", inputs=2, rules=_STAYING, forbidden=depth)
     yield Offer("guided", rules=(only("guidance", "off 0", "off", "it takes a second input"),))
     yield Offer("lut1d", files=("file",))
     yield Offer("lut3d", files=("file",))
