@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
-from farm.clock import MonotonicClock
+from farm.clock import CpuClock, MonotonicClock
 from farm.errors import UsageError
 from farm.facts import Probed, StitchFacts, VerifyFacts
 from farm.media.clip import make_clip
@@ -37,7 +37,7 @@ def probe_job(path: Path, settings: JobSettings) -> Probed:
     index = _index(path, settings)
     warnings = check_encoder(index, settings.video, settings.container)
     plan = plan_streams(path, index, settings.container, settings.audio)
-    differs = encode_twice(index, settings, MonotonicClock())
+    differs = encode_twice(index, settings, CpuClock())
     if differs is not None and differs.of_header:
         raise UsageError(f"{differs.words(settings.video.encoder)}: parts that it makes can't be joined")
     return Probed(
