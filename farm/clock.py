@@ -28,6 +28,13 @@ class MonotonicClock:
         return time.monotonic()
 
 
+class CpuClock:
+    """What all threads of this process together have used of processors."""
+
+    def now(self) -> float:
+        return time.process_time()
+
+
 class LeaseClock:
     """Call ``beat`` at least every ``interval_seconds``; a gap between beats that is longer than
     ``interval_seconds + tolerance_seconds`` is taken for sleep, and what goes beyond them is not counted."""

@@ -52,7 +52,7 @@ from farm.relay.books import CREDITED, SET_ASIDE
 from farm.relay.relay import Relay
 from farm.relay.turn import Outcome
 from farm.salvage import finish, note_run
-from farm.sampling import SAMPLED, predict, sample_parts
+from farm.sampling import PART_FILE_BYTES, SAMPLED, predict, sample_parts
 from farm.store import Store
 from farm.stories import told_ends
 from farm.worker.spec import WorkerSpec
@@ -492,7 +492,10 @@ class Job:
         fleet, possible = self._request.fleet, books.fps_possible
         if books.credits:
             one = self._store.path(next(iter(books.credits.values())).file)
-            beside = await asyncio.to_thread(overhead_bytes, one)
+            try:
+                beside = await asyncio.to_thread(overhead_bytes, one)
+            except OSError:  # its part is rendered again with the rest
+                beside = PART_FILE_BYTES
             predicted = predict(books.grid, books.credits, fleet, possible, beside)
             assert predicted is not None
             await self._log.commit(self.clock.now(), [predicted])

@@ -35,7 +35,7 @@ SAMPLED: Final = "sample rendered"
 #: Fewer parts say nothing of how much parts differ.
 PARTS_MIN: Final = 3
 #: What a part file has beside its packets, about, where nobody looked.
-_FILE_BYTES: Final = 400
+PART_FILE_BYTES: Final = 400
 #: Student's t for 19 in 20, by degrees of freedom from 1; beyond, the last one. Measured (docs/encoders.md),
 #: about nine in ten films lie within: parts differ by more than a normal distribution has them.
 _T: Final = (12.7, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.1)
@@ -94,7 +94,7 @@ def predict(
     credits: Mapping[int, ev.PartCredited | ev.PartAdopted],
     fleet: Sequence[WorkerProfile] = (),
     fps_possible: float | None = None,
-    file_bytes: int = _FILE_BYTES,
+    file_bytes: int = PART_FILE_BYTES,
 ) -> ev.SamplePredicted | None:
     """What the whole will come to. None: nothing is rendered.
 

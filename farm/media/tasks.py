@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from farm.clock import MonotonicClock
+from farm.clock import CpuClock, MonotonicClock
 from farm.contents import IMAGE_FILES, Contents
 from farm.errors import UsageError
 from farm.facts import Checked, Pictures, Probed, StitchFacts, VerifyFacts
@@ -48,7 +48,7 @@ def probe_job(path: Path, settings: JobSettings) -> Probed:
     if settings.burn.lines:
         warnings += Burner(index, settings, choose_picture(index, settings.video)).warnings
     plan = plan_streams(path, index, settings.container, settings.audio)
-    differs = encode_twice(index, settings, MonotonicClock())
+    differs = encode_twice(index, settings, CpuClock())
     if differs is not None and differs.of_header:
         raise UsageError(f"{differs.words(settings.video.encoder)}: parts that it makes can't be joined")
     return Probed(

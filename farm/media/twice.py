@@ -5,7 +5,8 @@ Theory of operation. The frames are those at a keyframe in the middle of the fil
 encode than in a fade from black. Both encoders live in one process, the second one after the first: it finds
 the memory as the first has left it, so that one which reads what it never wrote is found out too, and threads
 that race do so anew. Few frames first, then more, for as long as there is time: a slow encoder of large
-pictures is asked for two, a quick one for all.
+pictures is asked for two, a quick one for all. Time is the processor's, so that a busy machine doesn't make
+it a weaker test.
 
 Rules of this file:
 - what comes out is compared packet by packet: times, keyframes, bytes, and the encoder's header;
@@ -34,8 +35,10 @@ from farm.source import SourceIndex
 
 #: Frames of one try after the other.
 _FRAMES = (2, 8, 24)
-#: A try is not begun if all would take longer, as far as the ones before tell.
-BUDGET_SECONDS = 0.35
+#: Of a processor for each of the encoder's threads, which are what races; up to so many of them. A try is not
+#: begun if all would take longer, as far as the ones before tell.
+BUDGET_SECONDS = 0.5
+_THREADS_MAX = 4
 
 _Packet = tuple[int, bool, bytes]
 
@@ -58,7 +61,10 @@ class Difference(NamedTuple):
 def encode_twice(
     index: SourceIndex, settings: JobSettings, clock: Clock, budget_seconds: float = BUDGET_SECONDS
 ) -> Difference | None:
-    """None: both times the same. Raises UsageError if the encoder fails, or its packets aren't the frames."""
+    """None: both times the same. ``clock`` counts what of a processor is used.
+
+    Raises UsageError if the encoder fails, or its packets aren't the frames."""
+    budget_seconds *= min(settings.video.threads, _THREADS_MAX)
     begun = clock.now()
     frames: list[av.VideoFrame] = []
     last_seconds = 0.0

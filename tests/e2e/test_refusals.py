@@ -81,6 +81,7 @@ def test_a_folder_that_cannot_be_written(clip: Path, tmp_path: Path) -> None:
         (("-o", "out.mp4", "-w", "2", "--fleet", "3"), "--fleet"),
         (("-o", "out.mp4", "-y", "-n"), "-n"),
         (("-o", "out.mp4", "--ui", "gui"), "gui"),
+        (("-o", "out.mp4", "--sample", "0%"), "--sample 0%"),
         ((), "-o"),
     ],
 )
@@ -101,6 +102,7 @@ def test_what_is_asked_wrongly(
         (("-o", "out.mp4", "--option", "nonesuch=1"), "nonesuch"),
         (("-o", "out.mp4", "--preset", "warp"), "warp"),
         (("-o", "out.webm"), "webm"),
+        (("-o", "out.mp4", "-e", "libx265", "--option", "x265-params=crf=abc"), "Invalid value for crf"),
     ],
 )
 def test_what_the_encoder_or_container_refuses(

@@ -228,3 +228,41 @@ def test_parts_set_aside_are_taken_up_again_when_asked(clip: Path, tmp_path: Pat
     assert again.finish() == 0, again.stderr
     assert again.summary is not None and again.summary["credited_frames"] == 480
     assert again.of("part_retried") and (tmp_path / "hasty.mp4").exists()
+
+
+def test_a_sample_predicts_and_the_full_run_uses_its_parts(clip: Path, packets: str, tmp_path: Path) -> None:
+    """1. Five parts of forty alone: exit 0, no output, a prediction in log and summary. 2. The same
+    command without --sample renders the rest alone; the packets are those of any other run."""
+    arguments = ("render", clip, "-o", "out.mp4", "--workers", "2", *QUICK)
+    sample = run(*arguments, "--sample", "5", cwd=tmp_path)
+    assert sample.process.returncode == 0, sample.stderr
+    assert "Render the rest with: uneven resume" in sample.stderr
+    assert not (tmp_path / "out.mp4").exists() and (tmp_path / "out.mp4.uneven").is_dir()
+    first = {event["part"] for event in sample.of("part_credited")}
+    assert first == {0, 10, 20, 29, 39}
+    (predicted,) = sample.of("sample_predicted")
+    assert predicted["parts"] == 5 and predicted["frames"] == 60
+    assert predicted["low_bytes"] < predicted["likely_bytes"] < predicted["high_bytes"]
+    assert predicted["likely_seconds"] > predicted["rest_seconds"] > 0
+    assert sample.summary is not None and sample.summary["sample_frames"] == 60
+    assert sample.summary["predicted"]["likely_bytes"] == predicted["likely_bytes"]
+    whole = run(*arguments, cwd=tmp_path)
+    assert_done_with(whole, packets)
+    rest = {event["part"] for event in whole.of("part_credited")} - first
+    assert len(rest) == 35, "what the sample rendered was rendered again"
+    assert not (tmp_path / "out.mp4.uneven").exists()
+
+
+def assert_done_with(command: Command, packets: str) -> None:
+    assert command.process.returncode == 0, command.stderr
+    assert command.summary is not None and command.summary["packets_sha256"] == packets
+
+
+def test_a_promise_taken_back_is_taken_back_aloud(clip: Path, tmp_path: Path) -> None:
+    """In the warnings, in the summary and in the recording."""
+    flags = ("--allow-nondeterministic", "--frames", "0:24")
+    command = run("render", clip, "-o", "out.mp4", "--workers", "1", *QUICK, *flags, cwd=tmp_path)
+    assert command.process.returncode == 0, command.stderr
+    assert command.of("notice", level="warning", text=lambda text: "no promise of equal bytes" in text)
+    assert command.of("run_opened")[0]["options"]["allow_nondeterministic"] is True
+    assert command.summary is not None and command.summary["allow_nondeterministic"]
