@@ -78,7 +78,7 @@ mastering data, the mark of interlaced pictures) is said to be lost, with the co
   the same).
 
 HDR10 mastering display and light level go into the stream with libx264, libx265 and libsvtav1, and into the
-X Colours tagged as full
+header of mp4, mov, mkv and webm with these and VP8, VP9, FFV1 and ProRes. Colours tagged as full
 range are turned into limited range for formats that have no word for it (MPEG-1 and -2, ProRes, CineForm,
 VP8), and into BT.601 for those that know no other matrix (VP8, JPEG). Interlaced sources stay marked with
 libx264, MPEG-2, MPEG-4, ProRes and FFV1. MPEG-1, MPEG-2 and MPEG-4 encoders know few clocks: they are given
