@@ -201,6 +201,13 @@ def test_what_would_look_wrong_is_refused(
     assert words in str(refusal.value)
 
 
+def test_where_a_matrix_moves_the_picture_to_is_no_loss(jobs: Jobs) -> None:
+    """S08: mkv keeps the angle, and was refused for the pixels that phones move the picture back by."""
+    turned = (0, 1 << 16, 0, -(1 << 16), 0, 0, 1080 << 16, 0, 1 << 30)
+    index = msgspec.structs.replace(jobs("plain", "libx264").index, display_matrix=turned)
+    assert check_pair(index, ENCODERS["libx264"], "matroska") == []
+
+
 def test_what_is_only_lost_is_said(jobs: Jobs) -> None:
     """Nobody sees the difference at once, but it is gone."""
     hdr = jobs("hdr", "ffv1").index
