@@ -63,9 +63,9 @@ mastering data, the mark of interlaced pictures) is said to be lost, with the co
 ## What each container is given
 - **mp4, mov**: the index before the pictures (faststart: the file is written and then moved up by the size
   of its index, which reads and writes it once more); a clock that holds every time exactly, for the track
-  and for its start; `hvc1` for HEVC, which QuickTime and iOS want; brands `isom` and `qt`. Beyond 4 GiB the
-  muxer changes to 64-bit offsets by itself, also where the moved index makes the difference. The one edit
-  there is gives the first frame its time.
+  and for its start; `hvc1` for HEVC, which QuickTime and iOS want; brands `isom` and `qt`. Beyond 4 GiB
+  FFmpeg's muxer changes to 64-bit offsets by itself (its word; no file of that size was made here). The one
+  edit there is gives the first frame its time.
 - **mkv, webm**: a clock of milliseconds. Frames closer than that are refused. The shape of the pixels is
   kept by codecs that tell it themselves (H.264, HEVC, MPEG-2, MPEG-4, FFV1); PyAV gives no way to put it
   into the container.
@@ -78,7 +78,7 @@ mastering data, the mark of interlaced pictures) is said to be lost, with the co
   the same).
 
 HDR10 mastering display and light level go into the stream with libx264, libx265 and libsvtav1, and into the
-X Colours tagged as full
+header of mp4, mov, mkv and webm with these and VP8, VP9, FFV1 and ProRes. Colours tagged as full
 range are turned into limited range for formats that have no word for it (MPEG-1 and -2, ProRes, CineForm,
 VP8), and into BT.601 for those that know no other matrix (VP8, JPEG). Interlaced sources stay marked with
 libx264, MPEG-2, MPEG-4, ProRes and FFV1. MPEG-1, MPEG-2 and MPEG-4 encoders know few clocks: they are given

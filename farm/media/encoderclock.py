@@ -17,6 +17,8 @@ from farm.source import SourceIndex
 
 #: MPEG-4 part 2 counts a second in at most so many ticks.
 _MPEG4_TICKS_MAX = 65_535
+#: The lowest rate of the MPEG-1 standard; the encoder lists lower ones and refuses them.
+_MPEG1_RATE_MIN = Fraction(24_000, 1001)
 _RATE_DEFAULT = Fraction(25)
 
 
@@ -45,6 +47,8 @@ def _numbered_rate(index: SourceIndex, settings: VideoSettings) -> Fraction | No
     codec = av.Codec(settings.encoder, "w")
     rate = Fraction(*index.frame_rate) if index.frame_rate and index.frame_rate[0] > 0 else _RATE_DEFAULT
     known = [Fraction(each.num, each.den) for each in codec.frame_rates or () if each.num]
+    if codec.name == "mpeg1video":
+        known = [each for each in known if each >= _MPEG1_RATE_MIN]
     if known:
         return min(known, key=lambda each: abs(each - rate))
     if codec.name == "mpeg4" and index.time_base[1] > _MPEG4_TICKS_MAX:

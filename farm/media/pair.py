@@ -58,7 +58,9 @@ class _Seen(NamedTuple):
     transfer: int
     matrix: int
     shape: Fraction
-    turned: tuple[int, ...]
+    turned: tuple[
+        int, ...
+    ]  #: the display matrix without where it moves the picture to, which no player minds
     interlaced: bool
     mastering: MasteringDisplay | None
     light: tuple[int, int] | None
@@ -200,7 +202,7 @@ def _read(file: av.container.InputContainer, encoder: str, count: int, wanted_sh
         transfer=first.color_trc,
         matrix=first.colorspace,
         shape=shape or Fraction(1),
-        turned=display_matrix(first),
+        turned=_turn(display_matrix(first)),
         interlaced=first.interlaced_frame,
         mastering=mastering_display(first),
         light=content_light(first),
@@ -210,6 +212,10 @@ def _read(file: av.container.InputContainer, encoder: str, count: int, wanted_sh
 def _decoded(video: av.VideoStream, packets: list[av.Packet[av.VideoStream]]) -> Iterator[av.VideoFrame]:
     for packet in (*packets, None):
         yield from video.decode(packet)
+
+
+def _turn(matrix: tuple[int, ...]) -> tuple[int, ...]:
+    return (*matrix[0:2], *matrix[3:5])
 
 
 def _shape(index: SourceIndex) -> Fraction:
@@ -223,7 +229,7 @@ def _expected(index: SourceIndex, picture: Picture) -> _Seen:
         transfer=index.color_trc,
         matrix=picture.colorspace,
         shape=_shape(index),
-        turned=index.display_matrix,
+        turned=_turn(index.display_matrix),
         interlaced=index.field_order > 1,
         mastering=index.mastering_display,
         light=index.content_light,

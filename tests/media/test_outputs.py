@@ -201,6 +201,13 @@ def test_what_would_look_wrong_is_refused(
     assert words in str(refusal.value)
 
 
+def test_where_a_matrix_moves_the_picture_to_is_no_loss(jobs: Jobs) -> None:
+    """S08: mkv keeps the angle, and was refused for the pixels that phones move the picture back by."""
+    turned = (0, 1 << 16, 0, -(1 << 16), 0, 0, 1080 << 16, 0, 1 << 30)
+    index = msgspec.structs.replace(jobs("plain", "libx264").index, display_matrix=turned)
+    assert check_pair(index, ENCODERS["libx264"], "matroska") == []
+
+
 def test_what_is_only_lost_is_said(jobs: Jobs) -> None:
     """Nobody sees the difference at once, but it is gone."""
     hdr = jobs("hdr", "ffv1").index
@@ -266,6 +273,19 @@ def _white(path: Path) -> int:
         return int(value)
 
 
+@pytest.mark.parametrize("encoder", ["mpeg1video", "mpeg2video", "mpeg4"])
+def test_encoders_that_know_few_clocks_keep_every_time(tmp_path: Path, encoder: str) -> None:
+    """They refused every source whose clock was not its frame rate (MPEG-4: all finer than 1/65535 s)."""
+    pts = [0, 7, 8, 100, 250, 251, 260, 900, 1000, 1001, 1500, 1517, 1800, 1900, 1999, 2000]
+    fine = Fraction(1, 90_000)
+    clip = make_clip(tmp_path / "vfr.mp4", pts=[90 * n for n in pts], time_base=fine, b_frames=2)
+    video = VideoSettings(encoder=encoder, options={"b": "1M", "bf": "2"})
+    job = render_job(clip, tmp_path, video=video, part_frames=5)
+    path = tmp_path / "out.mp4"
+    job.verify(path, job.stitch(path))
+    assert video_times(path) == [Fraction(n, 1000) for n in pts]
+
+
 class TestTransportStream:
     @pytest.mark.parametrize(
         "encoder", ["libx264", "mpeg2video", pytest.param("libx265", marks=pytest.mark.slow)]
@@ -295,6 +315,17 @@ class TestTransportStream:
         shifts = [time - wanted for time, wanted in zip(times, exact, strict=True)]
         assert all(before < after for before, after in pairwise(times))
         assert max(shifts) - min(shifts) <= Fraction(1, 90_000)
+
+    def test_a_source_late_on_its_own_clock_is_moved_back(self, tmp_path: Path) -> None:
+        """A recording that began 26.5 hours after its clock did: a ts would run over in the middle."""
+        pts = [95_443_000 + 40 * n for n in range(50)]
+        source = make_clip(tmp_path / "late.mkv", pts=pts, time_base=Fraction(1, 1000), b_frames=2)
+        job = render_job(source, tmp_path, part_frames=25).into("mpegts")
+        path = tmp_path / "out.ts"
+        facts = job.stitch(path)
+        job.verify(path, facts)
+        assert video_times(path)[0] < 3
+        assert any("earlier than in the input: ts counts to 26.5 hours" in said for said in facts.warnings)
 
     def test_what_is_longer_than_its_clock_counts_is_refused(self, jobs: Jobs) -> None:
         index = jobs("plain", "libx264").index
