@@ -86,6 +86,9 @@ def _read(index: SourceIndex, settings: JobSettings, start: int, stop: int) -> l
     """Frames ``[start, stop)`` from the keyframe in the middle on, as encoders take them; fewer at the end,
     or where the source can't be read."""
     first = 0 if index.linear else _middle(index)
+    # At a constant rate a frame that is shown again is the same object, which can't be kept for later.
+    if index.constant is not None or first + start >= index.frames:
+        return []
     picture, turn = choose_picture(index, settings.video), Turner(index)
     reader = open_reader(index, settings, linear=index.linear)
     try:
