@@ -20,16 +20,15 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import NamedTuple
 
-import av
-
 from farm.clock import Clock
 from farm.errors import UsageError
 from farm.media.encode import choose_picture, open_encoder, refusal
 from farm.media.encoderclock import EncoderClock
 from farm.media.graph import FilterError
 from farm.media.pictures import open_pictures
-from farm.media.read import ReadAgain, ReadError
+from farm.media.read import Numbered, ReadAgain, ReadError
 from farm.media.render import RenderError, encode, open_finish
+from farm.parts import PartPacket
 from farm.settings import JobSettings, VideoSettings
 from farm.source import SourceIndex
 
@@ -66,7 +65,7 @@ def encode_twice(
     Raises UsageError if the encoder fails, or its packets aren't the frames."""
     budget_seconds *= min(settings.video.threads, _THREADS_MAX)
     begun = clock.now()
-    frames: list[av.VideoFrame] = []
+    frames: list[Numbered] = []
     last_seconds = 0.0
     for tried, wanted in zip((0, *_FRAMES), _FRAMES, strict=False):
         expected = last_seconds * wanted / max(tried, 1)
@@ -84,45 +83,48 @@ def encode_twice(
     return None
 
 
-def _read(index: SourceIndex, settings: JobSettings, start: int, stop: int) -> list[av.VideoFrame]:
-    """Frames ``[start, stop)`` from the keyframe in the middle on, as encoders take them; fewer at the end,
-    or where the source can't be read."""
-    from_start = index.linear or (index.filtered is not None and index.filtered.whole)
-    first = 0 if from_start else _middle(index)
+def _read(index: SourceIndex, settings: JobSettings, start: int, stop: int) -> list[Numbered]:
+    """Frames ``[start, stop)`` from the first one that is taken on, as encoders take them, with their numbers
+    in the job; fewer at the end, or where the source can't be read."""
+    first = _first(index)
     wanted = range(first + start, min(first + stop, index.frames))
+    if not wanted:
+        return []
     finish = open_finish(index, settings, choose_picture(index, settings.video))
-    encoder_clock = EncoderClock(index, settings.video)
     pictures = open_pictures(index, settings, linear=index.linear)
     try:
         taken = islice(pictures.read(wanted.start, wanted.stop), len(wanted))  # filters may go on to the end
-        frames = []
-        for number, frame in taken:
-            finished = finish(frame, number, 0)
-            encoder_clock.stamp(finished, number, first)
-            frames.append(finished)
-        return frames
+        return [(number, finish(frame, number, 0)) for number, frame in taken]
     except (ReadError, ReadAgain, FilterError):
         return []
     finally:
         pictures.close()
 
 
-def _middle(index: SourceIndex) -> int:
+def _first(index: SourceIndex) -> int:
     """The last keyframe in the first half that has all the frames behind it; else the first frame."""
+    if index.linear or (index.filtered is not None and index.filtered.whole):
+        return 0
     latest = min(index.frames // 2, index.frames - _FRAMES[-1])
     return max((key for key in index.keys if key <= latest), default=0)
 
 
 def _encoded(
-    index: SourceIndex, video: VideoSettings, frames: Sequence[av.VideoFrame]
+    index: SourceIndex, video: VideoSettings, frames: Sequence[Numbered]
 ) -> list[_Packet | bytes | None]:
     """The encoder's header, then what it makes of the frames."""
-    encoder = open_encoder(index, video)
+    encoder, clock = open_encoder(index, video), EncoderClock(index, video)
+    packets: list[PartPacket] = []
+    given = []
     try:
-        packets = [packet for frame in (*frames, None) for packet in encode(encoder, frame)]
+        for number, frame in frames:  # at a constant rate one that is shown again is the same object
+            clock.stamp(frame, number, frames[0][0])
+            given.append(frame.pts)
+            packets += encode(encoder, frame)
+        packets += encode(encoder, None)
     except RenderError as error:
         raise UsageError(refusal(video, error.message)) from error
-    if sorted(packet.pts for packet in packets) != sorted(frame.pts or 0 for frame in frames):
+    if sorted(packet.pts for packet in packets) != given:
         made = f"it made {len(packets)} packets of {len(frames)} frames, or changed their times"
         raise UsageError(refusal(video, made))
     if not packets[0].key:

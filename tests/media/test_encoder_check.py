@@ -3,6 +3,7 @@ warned about; and encoders that give other bytes the second time."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,12 @@ import pytest
 from farm.clock import MonotonicClock
 from farm.errors import UsageError
 from farm.media.clip import make_clip
+from farm.media.constant import make_constant
 from farm.media.encoder_check import check_encoder
 from farm.media.encoder_rules import rate_warnings, refuse_options
 from farm.media.index import index_source
 from farm.media.twice import encode_twice
-from farm.settings import JobSettings, VideoSettings
+from farm.settings import JobSettings, SourceSettings, VideoSettings
 from tests.media.test_encode import an_index
 
 
@@ -154,6 +156,24 @@ def test_a_source_that_cannot_be_read_says_nothing_of_the_encoder(tmp_path: Path
     index = index_source(clip)
     clip.write_bytes(clip.read_bytes()[:2000])
     assert encode_twice(index, JobSettings(), MonotonicClock()) is None
+
+
+@pytest.mark.parametrize("encoder", ["libx264", "mpeg2video"])
+def test_frames_that_are_shown_again_are_encoded_twice_as_any(tmp_path: Path, encoder: str) -> None:
+    """They are one object, of which each showing has a time of its own."""
+    make_clip(tmp_path / "clip.mp4", frames=30, audio=False)
+    index = index_source(tmp_path / "clip.mp4")
+    held = make_constant(index, 4 * Fraction(*index.frame_rate or (25, 1)))
+    settings = JobSettings(video=video(encoder), source=SourceSettings(fps=(120, 1)))
+    looked_at: list[int] = []
+
+    class Counting:
+        def now(self) -> float:
+            looked_at.append(len(looked_at))
+            return 0.0
+
+    assert encode_twice(held, settings, Counting()) is None
+    assert len(looked_at) == 1 + 3 * 3, "all three tries were made"
 
 
 def test_no_time_is_spent_beyond_the_budget(tmp_path: Path) -> None:
