@@ -172,12 +172,8 @@ def _player_warning(index: SourceIndex, settings: VideoSettings, picture: Pictur
     if not _is_rgb(index.pix_fmt):
         return []
     if picture.pix_fmt.startswith("yuv420p"):
-        return [
-            f"its RGB becomes {picture.pix_fmt}, for players; --pix-fmt yuv444p keeps all colour"
-        ]
-    return [
-        f"the film has the pixel format {picture.pix_fmt}, which few players show: see --pix-fmt"
-    ]
+        return [f"its RGB becomes {picture.pix_fmt}, for players; --pix-fmt yuv444p keeps all colour"]
+    return [f"the film has the pixel format {picture.pix_fmt}, which few players show: see --pix-fmt"]
 
 
 def conform(frame: av.VideoFrame, picture: Picture) -> av.VideoFrame:
