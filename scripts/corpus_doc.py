@@ -250,13 +250,13 @@ def document(table: list[list[str]]) -> str:
             "# Real files through the farm",
             f"""
 Made by `python -m scripts.corpus_doc`, which runs every file of the corpus (49 real files that peers'
-trackers complain of, and 3 sequences of images) through `uneven render` on two unlike workers (one free,
-one of 60 frames a second), cut so that each file has at least min(4, frames) parts: without loss (FFV1; x264
-with qp 0 for the two long ones) into an .mkv, and with x264 into an .mp4. *Frames in* is what one pass of the
-library decodes, *out* what the .mkv decodes to; *times* are compared as fractions (.mkv counts milliseconds),
-*hashes* picture by picture; *streams* tells how many of the other streams with something in them arrived.
-Images are shown at 24 a second; those that differ in size are refused, and as asked with --conform. {good} of
-{len(table)} are as the manifest expects.
+trackers complain of, and 3 sequences of images) through `uneven render` on two unlike workers (one
+unthrottled, one of 60 frames a second), cut so that each file has at least min(4, frames) parts: without
+loss (FFV1; x264 with qp 0 for the two long ones) into an .mkv, and with x264 into an .mp4. *Frames in* is
+what one pass of the library decodes, *out* what the .mkv decodes to; *times* are compared as fractions (.mkv
+counts milliseconds), *hashes* picture by picture; *streams* tells how many of the other streams with
+something in them arrived. Images are shown at 24 a second; those that differ in size are refused, and
+rendered with --conform. {good} of {len(table)} are as the manifest expects.
 """,
             *markdown_table(HEAD, cells),
             "",

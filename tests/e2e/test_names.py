@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.command import run
+from tests.e2e.command import Command, run
 from tests.media.clips import make_clip
 from tests.media.test_sequence import make_images
 
@@ -42,6 +42,49 @@ def check_name(name: str, tmp_path: Path) -> None:
     assert not list(temp.iterdir())
 
 
+def check_commands(name: str, folder: Path) -> None:
+    """A settings file, several inputs into a folder, a run that is looked at, stopped and taken up again by
+    such a name, and what is left of it played again."""
+    sources = [f"{name}{number}.mkv" for number in (1, 2)]
+    for source in sources:
+        make_clip(folder / source, frames=20)
+    (folder / f"{name}.toml").write_text('preset = "ultrafast"\npart = "5"\nworkers = 1\n')
+    (folder / name).mkdir()
+    settings = ("--settings", f"{name}.toml")
+    done = run("render", *settings, "-o", name, "--", *sources, cwd=folder, json=False)
+    assert done.process.returncode == 0, done.stderr
+    assert "2 of 2 done" in done.stderr
+    assert sorted(path.name for path in (folder / name).iterdir()) == sources
+
+    output = f"{name}.mp4"
+    slow = ("--preset", "ultrafast", "--part", "5", "--fleet", "4", "--overhead", "0", "--keep")
+    live = Command("render", *slow, "--temp", name, "-o", output, "-i", sources[0], cwd=folder)
+    try:
+        live.wait_for("part_credited")
+        looked = run("status", "--", output, cwd=folder, json=False)
+        assert looked.process.returncode == 0 and "20" in looked.stdout, looked.stderr
+        attached = Command("attach", folder / output, cwd=folder)
+        attached.wait_for("part_credited")
+        stopped = run("stop", "--", output, cwd=folder, json=False)
+        assert stopped.process.returncode in (0, 130), stopped.stderr
+        assert live.finish() == 130, live.stderr
+        attached.finish()
+    finally:
+        live.close()
+    (left,) = (path for path in (folder / name).iterdir() if path.is_dir())
+    resumed = run("resume", "--ui", "json", "--", left, cwd=folder, json=False)
+    assert resumed.process.returncode == 0, resumed.stderr
+    assert (folder / output).is_file()
+    for what in (output, left):
+        played = run("replay", "--ui", "json", "--", what, cwd=folder, json=False)
+        assert played.process.returncode == 0, played.stderr
+        told = run("report", "--", what, cwd=folder, json=False)
+        assert told.process.returncode == 0 and "w1" in told.stdout, told.stderr
+    cleaned = run("clean", "--yes", "--", output, cwd=folder, json=False)
+    assert cleaned.process.returncode == 0, cleaned.stderr
+    assert not left.exists() and (folder / output).is_file()
+
+
 def test_an_odd_name(tmp_path: Path) -> None:
     check_name(ALL_IN_ONE, tmp_path)
 
@@ -50,6 +93,14 @@ def test_an_odd_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_odd_names(name: str, tmp_path: Path) -> None:
     check_name(name, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", [ALL_IN_ONE, NAMES["signs"], NAMES["240 bytes"]], ids=("all", "signs", "240")
+)
+def test_every_command_takes_an_odd_name(name: str, tmp_path: Path) -> None:
+    check_commands(name, tmp_path)
 
 
 @pytest.mark.slow
