@@ -262,6 +262,8 @@ class Job:
             )
         )
         possible = sum(frames / seconds for frames, seconds in speeds)
+        if not possible:  # the first frame can't be read
+            return fleet
         asked = sum(caps)
         fitted = self._request.fit_fleet and asked > possible * _FIT_SHARE
         if fitted:

@@ -182,9 +182,10 @@ def measure_speed(
     index: SourceIndex, settings: JobSettings, seconds: float, clock: Clock
 ) -> tuple[int, float]:
     """Encode from the first frame on, unthrottled, for about ``seconds``, from the start again if the source
-    is short. Returns the frames encoded and the seconds that took.
+    is short. Returns the frames encoded and the seconds that took; fewer of both where a frame can't be read
+    or filtered, for that is told by the work.
 
-    Encoders start afresh as often as in the job. Raises RenderError or UsageError.
+    Encoders start afresh as often as in the job. Raises RenderError for an encoder that fails, or UsageError.
     """
     length = _part_frames(index, settings)
     finish = open_finish(index, settings, choose_picture(index, settings.video))
@@ -205,10 +206,8 @@ def measure_speed(
                     break
             encode(encoder, None)
             start = stop % index.frames
-    except ReadError as error:
-        raise RenderError("source", str(error)) from error
-    except FilterError as error:
-        raise RenderError("filters", str(error)) from error
+    except (ReadError, FilterError):
+        pass
     finally:
         pictures.close()
     return frames, clock.now() - begun

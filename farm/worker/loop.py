@@ -50,7 +50,7 @@ from farm.worker.heartbeat import Heartbeats
 from farm.worker.log import Log
 from farm.worker.offers import Offers
 from farm.worker.orders import HeldClaim, Orders
-from farm.worker.renderer import PartAborted, PartProgress, Renderer, failure_of
+from farm.worker.renderer import UNEXPECTED, PartAborted, PartProgress, Renderer, failure_of
 from farm.worker.spec import WorkerSpec
 from farm.worker.throttle import Throttle
 
@@ -262,9 +262,11 @@ class WorkerLoop:
             except PartAborted:
                 self._log.line(f"part {part}: aborted, {claim.why or 'outside the claim by now'}")
             except Exception as error:
-                traceback.print_exc()
+                failure = failure_of(part, error)
+                if failure.kind == UNEXPECTED:  # any other says in its sentence what it is
+                    traceback.print_exc()
                 self._drop_renderer()
-                return failure_of(part, error)
+                return failure
 
     def _wait_idle(self) -> None:
         """Wait until all is delivered. For as long as its link takes, a worker could not have begun the next

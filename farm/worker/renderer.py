@@ -13,6 +13,9 @@ from farm.paths import is_full
 from farm.worker.delivery import Failure
 from farm.worker.orders import HeldClaim
 
+#: The kind of a failure that nothing is known of: a bug of ours, or of a library.
+UNEXPECTED = "error"
+
 
 class Progress(Protocol):
     """What a renderer reports while it works on a part."""
@@ -59,6 +62,6 @@ class PartProgress:
 
 def failure_of(part: int, error: Exception) -> Failure:
     """What the relay is told of a part that could not be rendered."""
-    kind = "out of memory" if isinstance(error, MemoryError) else str(getattr(error, "kind", "error"))
+    kind = "out of memory" if isinstance(error, MemoryError) else str(getattr(error, "kind", UNEXPECTED))
     kind = DISK_FULL if is_full(error) else kind
     return Failure(part, kind, str(getattr(error, "message", error)) or type(error).__name__)

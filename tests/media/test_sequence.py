@@ -17,10 +17,11 @@ from av.video.codeccontext import VideoCodecContext
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
+from farm.clock import MonotonicClock
 from farm.errors import FinishedAlready, InputError, UsageError, VerificationError
 from farm.media.images import verify_images, write_images
 from farm.media.read import frame_crc
-from farm.media.render import PartRenderer, RenderError
+from farm.media.render import PartRenderer, RenderError, measure_speed
 from farm.media.sequence import ImageReader
 from farm.media.stitch import stitch
 from farm.media.survey import DamagedPart
@@ -99,6 +100,15 @@ def render(index: SourceIndex, settings: JobSettings, folder: Path, part_frames:
     for number, (start, stop) in enumerate(pairwise(cuts)):
         renderer.render(number, start, stop, parts[number], Patient())
     return parts
+
+
+def test_an_image_that_cannot_be_read_ends_the_measurement_and_not_the_run(tmp_path: Path) -> None:
+    """Seed 479 of scripts/mutations.py: one that the probe had not looked at."""
+    folder = make_images(tmp_path / "in", range(40))
+    index, settings = of_sequence(folder)
+    sorted(folder.iterdir())[5].write_bytes(b"no picture")
+    frames, _ = measure_speed(index, settings, 60.0, MonotonicClock())
+    assert 0 < frames < 40
 
 
 def silent(fraction: float) -> None:
