@@ -154,12 +154,17 @@ class PartMap:
         self.frames_in[old] -= size
         self.frames_in[state] += size
         self.state[part] = state
-        self.dirty.add(part)
+        self._mark(part)
         return size
+
+    def _mark(self, part: int) -> None:
+        """It is to be drawn again. Where all are, as while a long log is read, none needs a note."""
+        if not self.all_dirty:
+            self.dirty.add(part)
 
     def _set_rendered(self, part: int, frames: int) -> None:
         change = (0 if self.state[part] in _SETTLED else frames) - self.rendered[part]
         if change:
             self.rendered[part] += change
             self.rendered_frames += change
-            self.dirty.add(part)
+            self._mark(part)
