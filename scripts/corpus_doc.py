@@ -72,6 +72,7 @@ def render(source: Path, output: Path, *options: str) -> Run:
     said = [line.removeprefix("uneven: ") for line in done.stderr.splitlines()]
     said += [event["text"] for event in events if event.get("level") == "warning"]
     said = [line for line in said if "fps asked" not in line]  # what is said of this machine
+    said = [line.replace(f"{CORPUS}/", "") for line in said]
     left = [path.name for path in folder.iterdir() if path.name != "state"]
     credited = {event["part"] for event in events if event.get("event") == "part_credited"}
     return Run(output, done.returncode, seconds, said, left, len(credited))
