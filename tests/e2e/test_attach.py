@@ -216,22 +216,10 @@ def test_a_run_in_the_foreground_is_attached_to_as_well(clip: Path, tmp_path: Pa
 
 @pytest.mark.slow
 def test_ctrl_c_while_a_detached_run_begins_ends_it_without_an_output(clip: Path, tmp_path: Path) -> None:
+    # On a busy machine the work may begin all the same; slow enough, it can't be done before it drains.
+    slow = ("--fleet", "2", "--part", "4")
     process = subprocess.Popen(
-        # On a busy machine the work may begin all the same; slow enough, it can't be done before it drains.
-        [
-            sys.executable,
-            "-m",
-            "console",
-            "render",
-            str(clip),
-            "-o",
-            "o.mp4",
-            "--detach",
-            "--fleet",
-            "2",
-            "--part",
-            "4",
-        ],
+        [sys.executable, "-m", "console", "render", str(clip), "-o", "o.mp4", "--detach", *slow],
         cwd=tmp_path,
         env=os.environ | {"UNEVEN_STATE_DIR": str(tmp_path / "state")},
         stderr=subprocess.PIPE,
