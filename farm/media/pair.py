@@ -95,7 +95,7 @@ def check_pair(index: SourceIndex, settings: VideoSettings, container: str) -> l
         lost = lost_in(container)
     except _Unfit as unfit:
         holders = _others(container, lambda other: lost_in(other) is not None)
-        advice = f"; write {_either(holders)}" if holders else ""
+        advice = f"; write {_either(holders)}, or choose another encoder with -e" if holders else ""
         raise UsageError(f"{name} can't hold what {settings.encoder} makes{advice}") from unfit
     if not lost:
         return []
