@@ -17,7 +17,9 @@ GUIDED = ("--schedule", "guided,12", "--tail", "duplicate-oldest")
 FAIR = ("--schedule", "fair", "--tail", "split")
 UNEVEN_FLEET = ("--fleet", "60,60,24,4", "--lease", "3", "--heartbeat", "0.5")
 
-either_policy = pytest.mark.parametrize("policy", [GUIDED, FAIR], ids=["guided", "fair"])
+either_policy = pytest.mark.parametrize(
+    "policy", [pytest.param(GUIDED, id="guided", marks=pytest.mark.slow), pytest.param(FAIR, id="fair")]
+)
 
 
 @contextmanager
