@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
 
 import msgspec
 
@@ -31,7 +30,7 @@ from farm.errors import (
     VerificationError,
 )
 from farm.eventlog import EventLog, Publish, publish_history
-from farm.facts import StitchFacts, VerifyFacts
+from farm.facts import VerifyFacts
 from farm.faultdriver import FaultDriver, WallClock
 from farm.fleet import WorkerProfile
 from farm.forecast.live import forecasting
@@ -39,20 +38,20 @@ from farm.ground import Ground
 from farm.guard import Watches
 from farm.helpers import Helpers, all_of
 from farm.host import End, RelayHost
+from farm.joining import Joining
 from farm.journal import JournalWriter
 from farm.loopwatch import LoopWatch
 from farm.machine import read_machine, usable_cores, worker_memory_bytes
-from farm.manifest import manifest_path, read_events
-from farm.outputs import discard, place
+from farm.manifest import manifest_path
 from farm.parts import overhead_bytes
-from farm.paths import check_free, make_durable, partial_path, printable, reason
+from farm.paths import printable, reason
 from farm.plan import OpenedRun
 from farm.recheck import recheck_store
-from farm.relay.books import CREDITED, SET_ASIDE
+from farm.relay.books import SET_ASIDE
 from farm.relay.relay import Relay
-from farm.relay.turn import Outcome
 from farm.salvage import finish, note_run
 from farm.sampling import PART_FILE_BYTES, SAMPLED, predict, sample_parts
+from farm.stage import Stage
 from farm.store import Store
 from farm.stories import told_ends
 from farm.worker.spec import WorkerSpec
@@ -63,9 +62,6 @@ MEASURE_SECONDS = 1.0
 _FIT_SHARE = 0.9
 #: Damaged parts that may turn up at the stitch, one after the other, before it is given up.
 _STITCH_TRIES = 20
-_EVENTS_AT_ONCE = 32
-
-_Phase = Literal["probe", "measure", "work", "stitch", "verify", "report"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,13 +102,12 @@ class Job:
         self._relay = Relay(run.books, run.plan.request.options)
         self._store = Store(run.folder.store)
         self._ground = Ground(run.plan.request.source, run.plan.index, run.folder)
-        self._helpers = Helpers(run.folder.logs, self._ground.check, self._note)
-        self._host: RelayHost | None = None
-        self._stop: End | None = None  # asked to stop outside the work
-        self._phase_task: asyncio.Task[Any] | None = None
-        self._now_in: _Phase = "probe"
-        self._refusing: set[asyncio.Future[None]] = set()
         self.clock = LeaseClock(origin_seconds=run.last_at)
+        self._stage = Stage(self.clock)
+        self._helpers = Helpers(run.folder.logs, self._ground.check, self._stage.note)
+        self._host: RelayHost | None = None
+        self._refusing: set[asyncio.Future[None]] = set()
+        self._joining = Joining(run, self._stage, self._relay, self._store, self._helpers)
         self._loop_watch = LoopWatch(time.monotonic)
 
     async def run(self) -> JobResult:
@@ -121,7 +116,7 @@ class Job:
             await publish_history(self._run.journal, self._publish, self._backlog)
         self._journal = JournalWriter(self._run.journal)
         self._on_journal(self._journal)
-        self._log = EventLog(self._journal, self._run.history, self._publish)
+        self._stage.log = EventLog(self._journal, self._run.history, self._publish)
         watching = asyncio.create_task(self._loop_watch.run())
         try:
             verified = await self._carry()
@@ -135,7 +130,7 @@ class Job:
             watching.cancel()
         if verified is None:
             return await self._end_sample()
-        result = JobResult(exit_code=ExitCode.DONE, message="", output_bytes=self._output_bytes)
+        result = JobResult(exit_code=ExitCode.DONE, message="", output_bytes=self._joining.output_bytes)
         try:
             recording = await self._finish_journal(result, "done and verified", verified)
         except OutputError as error:
@@ -149,25 +144,23 @@ class Job:
         if self._host is not None:
             self._host.post_command(command)
         elif isinstance(command, cmd.Drain | cmd.StopNow):
-            self._stop = End.STOPPED
-            if self._phase_task is not None:
-                self._phase_task.cancel()
+            self._stage.stop()
         else:
             self._refusing.add(task := asyncio.ensure_future(self._refuse(command)))
             task.add_done_callback(self._refusing.discard)
 
     async def _refuse(self, command: cmd.AnyCommand) -> None:
-        reason = f"not now: no worker is at work (phase: {self._now_in})"
+        reason = f"not now: no worker is at work (phase: {self._stage.phase})"
         refused = ev.CommandRefused(command=type(command).__name__, reason=reason, by=command.by)
         with suppress(OutputError):  # then the run ends of that
-            await self._log.commit(self.clock.now(), [refused])
+            await self._stage.log.commit(self.clock.now(), [refused])
 
     # --- phases ------------------------------------------------------------------------------------------
 
     async def _carry(self) -> VerifyFacts | None:
         """None: the sample that was asked for is rendered, and what it tells is written down."""
         await self._open_books()
-        if (placed := await self._check_placed()) is not None:
+        if (placed := await self._joining.find_placed()) is not None:
             return placed
         fleet = await self._measure()
         for _ in range(_STITCH_TRIES):
@@ -175,10 +168,10 @@ class Job:
             if self._request.sample is not None:
                 await self._predict()
                 return None
-            stitched = await self._stitch()
+            stitched = await self._joining.stitch()
             if stitched is None:
                 continue
-            return await self._verify(stitched)
+            return await self._joining.verify(stitched)
         raise VerificationError(
             f"parts in {printable(self._run.folder.store)} keep changing on disk; check the disk"
         )
@@ -188,35 +181,35 @@ class Job:
         if not self._run.history:
             opened = self._opened()
             await asyncio.to_thread(note_run, self._run.folder, opened)
-            await self._commit(relay.open(opened, self.clock.now()))
-        await self._commit(relay.start(self.clock.now(), self._wall_time()))
+            await self._stage.commit(relay.open(opened, self.clock.now()))
+        await self._stage.commit(relay.start(self.clock.now(), self._wall_time()))
         books = relay.books
         if self._run.history and books.options != self._request.options:
             change = cmd.ChangeOptions(options=self._request.options, by="resume")
             changed = relay.command(change, self.clock.now())
             if changed.refusal is not None:
                 raise UsageError(changed.refusal)
-            await self._commit(changed)
+            await self._stage.commit(changed)
         if self._request.retry_failed:
-            await self._commit(relay.retry(self.clock.now()))
+            await self._stage.commit(relay.retry(self.clock.now()))
         for warning in filter(None, (*plan.probed.warnings, plan.memory_note)):
-            await self._note("warning", warning)
+            await self._stage.note("warning", warning)
         if self._request.options.allow_nondeterministic:
-            await self._note("warning", _promise_taken_back(plan.probed.not_alike))
+            await self._stage.note("warning", _promise_taken_back(plan.probed.not_alike))
         for line in plan.probed.streams:
-            await self._note("info", line)
+            await self._stage.note("info", line)
         if plan.index.linear:
-            await self._note("info", f"read from the start, not by seeking: {plan.index.linear_reason}")
+            await self._stage.note("info", f"read from the start, not by seeking: {plan.index.linear_reason}")
         if self._run.history or self._run.damage:
             await recheck_store(
-                relay, self._store, plan.settings_hash, self.clock.now, self._commit, self._note
+                relay, self._store, plan.settings_hash, self.clock.now, self._stage.commit, self._stage.note
             )
         if self._request.sample is not None:
             parts = sample_parts(plan.grid.parts, self._request.sample)
-            await self._commit(relay.choose_sample(parts, self.clock.now()))
+            await self._stage.commit(relay.choose_sample(parts, self.clock.now()))
         if self._run.damage:
             kept = len(relay.books.credits)
-            await self._note(
+            await self._stage.note(
                 "warning",
                 f"{self._run.damage}; {kept} of {plan.grid.parts} parts are proved by the store and kept, "
                 "the rest is rendered again",
@@ -246,10 +239,10 @@ class Job:
         caps = [profile.fps_cap for profile in fleet if profile.fps_cap is not None]
         if not caps or self._relay.books.finished:
             return fleet
-        await self._phase("measure")
+        await self._stage.enter("measure")
         folder = self._run.folder
         children = min(usable_cores(), len(fleet))
-        speeds = await self._guard(
+        speeds = await self._stage.guard(
             all_of(
                 self._helpers.ask(
                     "measure",
@@ -273,11 +266,11 @@ class Job:
                 for profile in fleet
             )
         event = ev.FleetMeasured(fps_asked=asked, fps_possible=possible, fitted=fitted)
-        await self._log.commit(self.clock.now(), [event])
+        await self._stage.log.commit(self.clock.now(), [event])
         if asked > possible and not fitted:
             text = f"{_fps(asked)} fps asked, {_fps(possible)} possible here"
             text += ": the fleet will be slower than it says"
-            await self._note("warning", f"{text}; --fit-fleet keeps its ratios")
+            await self._stage.note("warning", f"{text}; --fit-fleet keeps its ratios")
         return fleet
 
     async def _work(self, fleet: tuple[WorkerProfile, ...]) -> None:
@@ -286,13 +279,13 @@ class Job:
         if not books.work_left and not books.set_aside_frames:
             return
         if books.work_left:
-            await self._phase("work")
-            self._check_stop()
+            await self._stage.enter("work")
+            self._stage.check_stop()
             orphans = await asyncio.to_thread(self._orphans, fleet)
             specs = [self._spec(profile, () if n else orphans) for n, profile in enumerate(fleet)]
             self._host = RelayHost(
                 self._relay,
-                self._log,
+                self._stage.log,
                 self._engine,
                 self._store,
                 self.clock,
@@ -304,7 +297,7 @@ class Job:
             )
             host = self._host
             try:
-                async with forecasting(self._relay, self._log, self.clock):
+                async with forecasting(self._relay, self._stage.log, self.clock):
                     end = await host.run()
             except OutputError:
                 await asyncio.to_thread(self._ground.check)  # if that is why, it is the better thing to tell
@@ -372,121 +365,6 @@ class Job:
             nice=self._relay.books.options.nice,
         )
 
-    async def _stitch(self) -> StitchFacts | None:
-        """Join the parts; None if one of them had to be taken back."""
-        await self._phase("stitch")
-        books = self._relay.books
-        assert all(place == CREDITED for place in books.parts)
-        parts = [self._store.path(books.credits[part].file).absolute() for part in range(len(books.parts))]
-        partial = partial_path(self._request.output).absolute()
-        discard(partial)  # what a crash left may have the output's name, too, and must not be written to
-        try:
-            stitched = await self._guard(
-                self._helpers.ask(
-                    "stitch",
-                    self._run.folder.index.absolute(),
-                    self._request.settings,
-                    self._plan.settings_hash,
-                    parts,
-                    partial,
-                    log="stitch.log",
-                    on_progress=self._progress("stitch"),
-                )
-            )
-        except VerificationError as error:
-            part = getattr(error, "part", None)
-            if part is None:
-                raise
-            reason = str(getattr(error, "reason", error))
-            await self._note("warning", f"part {part} is rendered again: {reason}")
-            await self._commit(self._relay.void(part, reason, self.clock.now()))
-            return None
-        except BaseException:
-            discard(partial)
-            raise
-        assert isinstance(stitched, StitchFacts)
-        for warning in stitched.warnings:
-            await self._note("warning", warning)
-        return stitched
-
-    async def _check_placed(self) -> VerifyFacts | None:
-        """What the file that has the output's name is, if it is this run's own: the run was cut off between
-        giving the name and writing that down. Raises OutputError for another that may not be replaced."""
-        placed, output = self._run.placed, self._request.output.absolute()
-        if placed is None:
-            return None
-        await self._phase("verify")
-        try:
-            found = await self._guard(
-                self._helpers.ask(
-                    "verify",
-                    output,
-                    self._request.settings.container,
-                    None,
-                    "sample",
-                    (),
-                    (),
-                    log="verify.log",
-                    on_progress=self._progress("verify"),
-                )
-            )
-        except VerificationError:
-            found = None
-        if not isinstance(found, VerifyFacts) or found.packets_sha256 != placed.packets_sha256:
-            check_free(output, self._request.overwrite)
-            return None
-        await asyncio.to_thread(make_durable, output)
-        partial_path(output).unlink(missing_ok=True)
-        self._output_bytes = placed.output_bytes
-        return found
-
-    async def _verify(self, stitched: StitchFacts) -> VerifyFacts:
-        await self._phase("verify")
-        output = self._request.output.absolute()
-        partial = partial_path(output)
-        try:
-            verified = await self._guard(
-                self._helpers.ask(
-                    "verify",
-                    partial,
-                    self._request.settings.container,
-                    self._run.folder.index.absolute(),
-                    self._request.decode,
-                    stitched.lost_pts,
-                    stitched.carried,
-                    log="verify.log",
-                    on_progress=self._progress("verify"),
-                )
-            )
-            assert isinstance(verified, VerifyFacts)
-        except BaseException:
-            discard(partial)
-            raise
-        await self._write_down(stitched, verified)
-        about_to = ev.OutputVerified(
-            packets_sha256=verified.packets_sha256,
-            output_bytes=stitched.output_bytes,
-            stream_frames=verified.frames,
-        )
-        await self._log.commit(self.clock.now(), [about_to])
-        overwrite = bool(self._request.overwrite)
-        await asyncio.to_thread(place, partial, output, overwrite=overwrite)
-        self._output_bytes = stitched.output_bytes
-        return verified
-
-    async def _write_down(self, stitched: StitchFacts, verified: VerifyFacts) -> None:
-        """What the output consists of, for its manifest."""
-        assert verified.contents is not None
-        events = await asyncio.to_thread(
-            read_events,
-            verified.contents,
-            stitched.part_packets,
-            stitched.lost_pts,
-            verified.duration_seconds,
-        )
-        for first in range(0, len(events), _EVENTS_AT_ONCE):
-            await self._log.commit(self.clock.now(), events[first : first + _EVENTS_AT_ONCE])
-
     # --- the end -----------------------------------------------------------------------------------------
 
     async def _predict(self) -> None:
@@ -500,7 +378,7 @@ class Job:
                 beside = PART_FILE_BYTES
             predicted = predict(books.grid, books.credits, fleet, possible, beside)
             assert predicted is not None
-            await self._log.commit(self.clock.now(), [predicted])
+            await self._stage.log.commit(self.clock.now(), [predicted])
 
     async def _end_sample(self) -> JobResult:
         """The run folder stays, for the rest."""
@@ -525,7 +403,7 @@ class Job:
             sample=result.sample,
         )
         try:
-            await self._log.commit(self.clock.now(), [self._loop_measured(), finished])
+            await self._stage.log.commit(self.clock.now(), [self._loop_measured(), finished])
         except OutputError:
             if verified is not None:
                 raise  # else the error that ended the run is the one to tell
@@ -545,48 +423,6 @@ class Job:
     @property
     def _run_id(self) -> str:
         return self._run.run_id or self._new_run_id
-
-    # --- small things ------------------------------------------------------------------------------------
-
-    async def _commit(self, outcome: Outcome) -> None:
-        await self._log.commit(self.clock.now(), outcome.events)
-
-    async def _note(self, level: Literal["info", "warning", "error"], text: str) -> None:
-        await self._log.commit(self.clock.now(), [ev.Notice(level=level, text=text)])
-
-    async def _phase(self, phase: _Phase) -> None:
-        self._check_stop()
-        self._now_in = phase
-        await self._log.commit(self.clock.now(), [ev.PhaseStarted(phase=phase)])
-
-    def _progress(self, phase: _Phase) -> Callable[[float], None]:
-        def show(fraction: float) -> None:
-            self._log.show(self.clock.now(), ev.PhaseProgressed(phase=phase, fraction=fraction))
-
-        return show
-
-    async def _guard(self, work: Any) -> Any:
-        """Await work of a phase, which a command to stop may cut short."""
-        self._phase_task = asyncio.ensure_future(work)
-        beat = asyncio.create_task(self._beat())
-        try:
-            return await self._phase_task
-        except asyncio.CancelledError:
-            self._check_stop()
-            raise
-        finally:
-            self._phase_task = None
-            beat.cancel()
-
-    async def _beat(self) -> None:
-        """Keep the lease clock awake while nobody else does."""
-        while True:
-            self.clock.beat()
-            await asyncio.sleep(0.1)
-
-    def _check_stop(self) -> None:
-        if self._stop is not None:
-            raise InterruptedRun("stopped; what was finished is kept")
 
 
 def _promise_taken_back(not_alike: str) -> str:
