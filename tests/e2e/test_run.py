@@ -194,7 +194,7 @@ def test_a_damaged_or_missing_part_is_rendered_again_at_resume(
 
 
 def test_other_settings_are_refused_and_say_what_differs(clip: Path, tmp_path: Path) -> None:
-    with started("render", clip, "-o", "x.mp4", *QUICK, *UNEVEN_FLEET, cwd=tmp_path) as command:
+    with started("render", clip, "-o", "x.mp4", *QUICK, "--fleet", "12,12", cwd=tmp_path) as command:
         command.wait_for("part_credited")
         held = run("render", clip, "-o", "x.mp4", *QUICK, cwd=tmp_path)
         assert held.process.returncode == 4 and "in use by process" in held.stderr
