@@ -12,13 +12,22 @@ class Interrupted(BaseException):
     """Ctrl-C. Not KeyboardInterrupt, of which typer makes an exit without a word."""
 
 
+class Interrupter:
+    """A signal handler that raises Interrupted, and remembers that it did: where Python calls it from a
+    finaliser what it raises is lost, and whoever takes over the signals then has to be told."""
+
+    def __init__(self) -> None:
+        self.heard: list[signal.Signals] = []
+
+    def __call__(self, number: int, frame: FrameType | None) -> NoReturn:
+        self.heard.append(signal.Signals(number))
+        raise Interrupted
+
+
 def heed_interrupts() -> None:
     """Works in the main thread only; a shell's background job, which ignores Ctrl-C, goes on doing so.
     SIGTERM counts, too: what was begun is cleared away whoever ends it."""
-
-    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
-        raise Interrupted
-
+    interrupt = Interrupter()
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) is not signal.SIG_IGN:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any, Literal, cast, get_args
 
+from console.interrupts import Interrupter
 from farm.errors import UsageError
 
 Ui = Literal["tui", "plain", "json", "none"]
@@ -63,12 +64,15 @@ class SignalBox:
         """Take over from what the signals do by default. A SIGHUP that is ignored (nohup) stays ignored.
 
         Works in the main thread only; elsewhere (an app under test, another embedding) nothing is changed.
+        One that came before and has not ended the command (see Interrupter) counts as having come now.
         """
         for number in ENDING_SIGNALS:
             if number is not signal.SIGINT and signal.getsignal(number) is signal.SIG_IGN:
                 continue
             with contextlib.suppress(ValueError):
-                self._before[number] = signal.signal(number, self._note)
+                self._before[number] = before = signal.signal(number, self._note)
+                if isinstance(before, Interrupter) and number in before.heard:
+                    self._pending.append(number)
 
     def remove(self) -> None:
         """Give the signals back to whoever had them."""

@@ -69,6 +69,8 @@ class Fair:
             return Share(frames, math.inf, f"{self.first:g} of an even share, until speeds are known")
         overhead = s.overhead_seconds(worker)
         starts = s.starts_at(worker)
+        if math.isinf(starts):  # unheard for so long that nobody knows when it will be done with what it has
+            return None if s.busy else _everything(s)
         if s.few_parts and s.known(worker):
             return self._parts_share(rate, starts, s)
         share = rate * (s.finish - starts)
@@ -87,6 +89,8 @@ class Fair:
 
     def _parts_share(self, rate: float, starts: float, s: Situation) -> Share | None:
         """The whole parts that the worker would end first."""
+        if math.isinf(s.parts_finish):
+            return None if s.busy else _everything(s)
         seconds = s.part_frames / rate
         left = s.parts_finish - starts
         parts = math.floor(left / seconds + _SAME) or int(left + GAIN_SECONDS >= seconds)

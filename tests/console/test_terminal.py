@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from console.driver import TerminalWriter
+from console.interrupts import Interrupted, heed_interrupts
 from console.options import show_options
 from console.terminal import ENDING_SIGNALS, SignalBox, choose_ui
 from farm.errors import UsageError
@@ -297,3 +298,23 @@ def test_a_lost_line_ends_the_console(terminal: Terminal) -> None:
     os.close(terminal.master)
     terminal.process.wait(timeout=20)
     assert terminal.outcome == f"signal {int(signal.SIGHUP)} []"
+
+
+def test_a_signal_whose_exception_was_lost_is_not() -> None:
+    """Python drops what a handler raises within a finaliser: the run that then begins has to hear of it."""
+    before = signal.getsignal(signal.SIGTERM)
+    box = SignalBox()
+    try:
+        heed_interrupts()
+        with contextlib.suppress(Interrupted):  # as a finaliser does
+            signal.raise_signal(signal.SIGTERM)
+        box.install()
+        assert box.take() is signal.SIGTERM and box.take() is None
+        box.remove()
+        heed_interrupts()
+        box.install()
+        assert box.take() is None, "a new command has heard of nothing"
+    finally:
+        box.remove()
+        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -118,6 +118,7 @@ def test_a_sync_that_is_left_out_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", ["/store$", "/run$"], ids=["the store's names", "the run folder's name"])
 def test_a_folder_that_is_not_synced_is_found(tmp_path: Path, name: str) -> None:
     code, lines, _ = crashes(tmp_path, "--only", "sql committed", "--points", "12", "--without-sync", name)

@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 
 from farm.frames import PartGrid
 from farm.policies.base import Ask
+from farm.policies.fair import Fair
 from farm.policies.registry import POLICIES, parse_policy
+from farm.policies.situation import Busy, Situation
 from farm.policies.speeds import Speeds
+from tests.policies.handing import measured
 
 SPELLED = (
     *POLICIES,
@@ -118,3 +121,26 @@ def test_the_same_asks_give_the_same_sizes(text: str) -> None:
         assert second.size(ask) == size
         open_frames = max(1, open_frames - round(size.frames))
         speeds.learn(worker).report(10 * grants + 1, 3.0)
+
+
+@pytest.mark.parametrize("claims_ahead", [True, False])
+@pytest.mark.parametrize("open_frames", [48, 4800])
+def test_who_was_not_heard_for_long_waits_when_it_asks(claims_ahead: bool, open_frames: int) -> None:
+    """A busy machine starved w1 for longer than a worker is reckoned with, and then it asked for its next
+    claim: when it will be done with the one it has is not known."""
+    claim = Busy("c0#1@e1", "w1", 0, 0, 48, 24, 24, True, False, 0.0, 1.0, 1)
+    situation = Situation(
+        now=100.0,
+        total_frames=48 + open_frames,
+        open_frames=open_frames,
+        part_frames=24.0,
+        workers=1,
+        speeds=measured([10.0]),
+        heartbeat_seconds=0.5,
+        find_idle=lambda: (),
+        find_busy=lambda: (claim,),
+        splittable=lambda busy: busy.stop,
+        cut_near=lambda busy, frame: None,
+        claims_ahead=claims_ahead,
+    )
+    assert Fair().share("w1", situation) is None
