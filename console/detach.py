@@ -27,6 +27,7 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
+from console.interrupts import hold_interrupts
 from console.streams import give_line
 from farm.errors import ExitCode, OutputError, UsageError
 from farm.paths import printable, reason
@@ -105,13 +106,16 @@ def start_detached(arguments: Sequence[str]) -> int:
     soon as the work has begun. Raises OutputError if there can be no such process."""
     reader, writer = os.pipe()
     with tempfile.TemporaryFile() as words, os.fdopen(reader, "rb") as line:
+        let_go = hold_interrupts()  # a process that isn't known yet could not be ended
         try:
             process = _start(arguments, writer, words)
         except OSError as error:
+            let_go()
             raise OutputError(f"the run can't be started: {reason(error)}") from error
         finally:
             os.close(writer)
         try:
+            let_go()
             said = line.read(_STARTED_BYTES_MAX)
             code = None if said else process.wait()
         except BaseException:  # Ctrl-C: one that has begun by now drains

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn
 
@@ -32,6 +33,25 @@ def heed_interrupts() -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, interrupt)
+
+
+def hold_interrupts() -> Callable[[], None]:
+    """Have signals wait while something begins that has to be known before it can be ended. What is returned
+    lets them go, and raises if one came."""
+    came: list[int] = []
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, lambda number, frame: came.append(number))
+
+    def let_go() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
+
+    return let_go
 
 
 def ignore_interrupts() -> None:
