@@ -22,6 +22,8 @@ from farm.engines.child import run_in_child_blocking
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_SECONDS = 60.0
+#: Half a minute of work; of a part, which a drain waits for, three seconds.
+SLOW = ("--fleet", "2,2", "--part", "6")
 
 #: ``uneven`` that interrupts itself once: when a module is about to be imported, when the probe's child was
 #: started, or when Python is about to end.
@@ -161,7 +163,7 @@ def test_ctrl_c_after_the_last_line_changes_nothing(short_clip: Path, tmp_path: 
 
 @pytest.mark.parametrize("where", ["console.app", "textual.drivers.linux_driver"])
 def test_ctrl_c_while_the_console_is_loaded_drains(where: str, short_clip: Path, tmp_path: Path) -> None:
-    screen = Screen(tripping(where, "render", short_clip, "-o", "o.mp4", "--fleet", "2,2"), tmp_path)
+    screen = Screen(tripping(where, "render", short_clip, "-o", "o.mp4", *SLOW), tmp_path)
     try:
         code, said = screen.finish()
     finally:
@@ -173,7 +175,7 @@ def test_ctrl_c_while_the_console_is_loaded_drains(where: str, short_clip: Path,
 
 def test_ctrl_c_as_soon_as_the_console_has_the_terminal_drains(short_clip: Path, tmp_path: Path) -> None:
     """From here on it comes as a key, and the first ones come before there is a screen."""
-    screen = Screen(tripping("never", "render", short_clip, "-o", "o.mp4", "--fleet", "2,2"), tmp_path)
+    screen = Screen(tripping("never", "render", short_clip, "-o", "o.mp4", *SLOW), tmp_path)
     try:
         screen.read_until(b"\x1b[?1049h")
         os.write(screen.master, b"\x03")
