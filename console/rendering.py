@@ -17,11 +17,12 @@ from console.batch import once_each, outputs_for, render_each
 from console.detach import invocation, start_detached, ui_of_detached
 from console.interrupts import heed_interrupts
 from console.run import carry_out, new_run_id, print_plan
+from console.waiting import waiting
 from farm.burnin import burn_settings
 from farm.errors import ExitCode, UsageError
 from farm.folder import holds_run
 from farm.journal import RunCatalogue
-from farm.paths import FOLDER_SUFFIX, run_folder_path
+from farm.paths import FOLDER_SUFFIX, printable, run_folder_path
 from farm.plan import JobRequest, make_plan, request_of
 from farm.sampling import parse_sample
 from farm.trim import parse_trim
@@ -191,7 +192,8 @@ def render(
     showing = opt.show_options(ui, quiet, refresh, readonly, ascii_only, stay, drain_timeout)
     captions = plot.captions if plot is not None and not no_captions else ()
     showing = opt.presented(showing, pause_on, captions)
-    plan = make_plan(request)
+    with waiting(f"reading {printable(source)}", silent=quiet or ui == "none") as on_progress:
+        plan = make_plan(request, on_progress=on_progress)
     if dry_run:
         print_plan(plan)
         return ExitCode.DONE
@@ -259,7 +261,9 @@ def resume(
     if workers is not None or fleet is not None:
         changes["fleet"] = opt.fleet(workers, fleet, overhead)
     showing = opt.show_options(ui, quiet, refresh, readonly, ascii_only, stay, drain_timeout)
-    plan = make_plan(replace(request, **changes))
+    request = replace(request, **changes)
+    with waiting(f"reading {printable(request.source)}", silent=quiet or ui == "none") as on_progress:
+        plan = make_plan(request, on_progress=on_progress)
     return carry_out(plan, showing, new_run_id(), report=invocation(context).report)
 
 

@@ -150,7 +150,7 @@ def print_plan(plan: Plan) -> None:
         + (f", preset {video.preset}" if video.preset else ""),
         *((f"sample    {_sample(plan, request.sample)}",) if request.sample is not None else ()),
         *(f"stream    {line}" for line in plan.probed.streams),
-        f"fleet     {len(request.fleet)} workers: {', '.join(_speed(p) for p in request.fleet)}",
+        f"fleet     {text.plural(len(request.fleet), 'worker')}: {', '.join(_speed(p) for p in request.fleet)}",
         f"policy    {request.options.policy}, tail {request.options.tail}",
         f"output    {printable(request.output)}",
         f"folder    {printable(plan.folder_path)}" + (" (resumed)" if plan.resumes else ""),

@@ -11,7 +11,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from itertools import pairwise
@@ -81,9 +81,12 @@ class _Trial(NamedTuple):
     damaged: tuple[int | None, ...]  #: the times of the packets at which there was a sign of damage
 
 
-def index_source(path: Path, *, stream: int | None = None) -> SourceIndex:
+def index_source(
+    path: Path, *, stream: int | None = None, on_progress: Callable[[float], None] = lambda fraction: None
+) -> SourceIndex:
     """Index the video of a file. ``stream``: its index within the container, by default the first video
-    stream that has frames and isn't a cover picture.
+    stream that has frames and isn't a cover picture. ``on_progress`` hears fractions from 0 to 1, of each
+    pass over the file.
 
     Raises InputError, with one sentence, for anything that can't be rendered.
     """
@@ -96,11 +99,11 @@ def index_source(path: Path, *, stream: int | None = None) -> SourceIndex:
         raise InputError(f"{path} can't be opened as a video: {_reason(error)}") from error
     for number in candidates:
         try:
-            scan = _scan(path, number)
+            scan = _scan(path, number, on_progress)
         except av.error.FFmpegError as error:
             raise InputError(f"{path} can't be read: {_reason(error)}") from error
         if scan.packets:
-            return _index(path, number, scan, others[number])
+            return _index(path, number, scan, others[number], on_progress)
     raise InputError(f"{path} has a video stream but not a single frame in it")
 
 
@@ -164,7 +167,8 @@ def _describe(stream: Stream) -> StreamInfo:
     )
 
 
-def _scan(path: Path, number: int) -> _Scan:
+def _scan(path: Path, number: int, on_progress: Callable[[float], None]) -> _Scan:
+    read_bytes, whole_bytes = 0, max(path.stat().st_size, 1)
     container, video = open_video(str(path.absolute()), number)
     entries: list[PacketEntry] = []
     corrupt: list[int | None] = []
@@ -174,6 +178,8 @@ def _scan(path: Path, number: int) -> _Scan:
         try:
             for packet in real_packets(container, video):
                 entries.append(_entry(packet))
+                read_bytes = max(read_bytes, packet.pos or 0)
+                on_progress(min(read_bytes / whole_bytes, 1.0))
                 corrupt += [packet.pts] if packet.is_corrupt else []
                 if packet.pts is not None:
                     over = packet.pts + (packet.duration or 0)
@@ -194,16 +200,22 @@ def _entry(packet: VideoPacket) -> PacketEntry:
     )
 
 
-def _index(path: Path, number: int, scan: _Scan, others: tuple[StreamInfo, ...]) -> SourceIndex:
+def _index(
+    path: Path,
+    number: int,
+    scan: _Scan,
+    others: tuple[StreamInfo, ...],
+    on_progress: Callable[[float], None],
+) -> SourceIndex:
     container, video = open_video(str(path.absolute()), number)
     with container:
         reason = _linear_reason(container, video, scan)
-        trial = _try(path, container, video, scan, everything=bool(reason))
+        trial = _try(path, container, video, scan, on_progress, everything=bool(reason))
         reason = reason or _contradiction(video, scan, trial)
         if reason and not trial.ended:
             container.close()
             container, video = open_video(str(path.absolute()), number)
-            trial = _try(path, container, video, scan, everything=True)
+            trial = _try(path, container, video, scan, on_progress, everything=True)
         return _assemble(path, container, video, scan, trial, reason, others)
 
 
@@ -233,7 +245,13 @@ def _linear_reason(container: InputContainer, video: VideoStream, scan: _Scan) -
 
 
 def _try(
-    path: Path, container: InputContainer, video: VideoStream, scan: _Scan, *, everything: bool
+    path: Path,
+    container: InputContainer,
+    video: VideoStream,
+    scan: _Scan,
+    on_progress: Callable[[float], None],
+    *,
+    everything: bool,
 ) -> _Trial:
     """Decode from the start: past the odd head and some pictures more, or to the end."""
     pts: list[int | None] = []
@@ -261,6 +279,7 @@ def _try(
     for frame in decode(video, packets(), note_damage):
         first = first or frame
         pts.append(frame.pts)
+        on_progress(min(fed / len(scan.packets), 1.0))
         if frame.pict_type not in INTRA:
             predicted.add(frame.pts)
         if not everything and len(pts) >= _HEAD_PICTURES and fed > scan.head:
