@@ -44,11 +44,17 @@ _OUTSIDE = ("stall", "resume", "kill")
 
 
 class Host(Protocol):
-    """What the relay's shell lets faults do."""
+    """What the relay's shell lets faults do to the run."""
 
     def post_command(self, command: cmd.AnyCommand) -> None: ...
     def emit(self, event: ev.AnyEvent) -> None: ...
     def push(self, worker: str, message: msg.AnyAnswer) -> None: ...
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
+
+
+class Processes(Protocol):
+    """What the crew lets faults do to workers."""
+
     def present(self, worker: str) -> bool:
         """It has joined and has not left."""
         ...
@@ -64,8 +70,6 @@ class Host(Protocol):
     def freeze(self, worker: str, frozen: bool) -> None:
         """At once, and without a word."""
         ...
-
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
 
 
 class WallClock:
@@ -103,6 +107,7 @@ class FaultDriver:
         self._wall = wall
         self._fill = folder / FILL_NAME
         self._host: Host | None = None
+        self._crew: Processes | None = None
         self._timers: dict[asyncio.TimerHandle, Step] = {}
         self._within: dict[tuple[str, str], Step] = {}  # begun in a worker and not over
 
@@ -112,8 +117,8 @@ class FaultDriver:
         wall = WallClock(lambda: "")
         return cls((), workers=(), frames=1, credited=0, clock=clock, wall=wall, folder=Path())
 
-    def attach(self, host: Host) -> None:
-        self._host = host
+    def attach(self, host: Host, crew: Processes) -> None:
+        self._host, self._crew = host, crew
 
     # --- told --------------------------------------------------------------------------------------------
 
@@ -164,29 +169,29 @@ class FaultDriver:
         self._timers[timer] = step
 
     def _act(self, step: Step) -> None:
-        host = self._host
-        assert host is not None
+        host, crew = self._host, self._crew
+        assert host is not None and crew is not None
         kind, worker = step.fault.kind, step.worker
-        if worker is not None and step.begins and not host.present(worker):
+        if worker is not None and step.begins and not crew.present(worker):
             text = f"a fault did not happen: {spell(step.fault)}: {worker} is not there"
             host.emit(ev.Notice(level="warning", text=text))
             return
         host.emit(step.injected(spell(step.fault)) if step.begins else step.lifted())
         if worker is None:
-            self._on_run(host, step)
+            self._on_run(host, crew, step)
         elif kind not in _OUTSIDE:
             self._in_worker(host, worker, step)
         else:
-            self._on_process(host, worker, step)
+            self._on_process(host, crew, worker, step)
 
-    def _on_process(self, host: Host, worker: str, step: Step) -> None:
+    def _on_process(self, host: Host, crew: Processes, worker: str, step: Step) -> None:
         match step.fault.kind:
             case "kill" if step.begins:
                 if step.fault.seconds is not None:
-                    host.expect(worker)
+                    crew.expect(worker)
                 host.post_command(cmd.KillWorker(worker=worker, by=_BY))
             case "kill":
-                host.revive(worker)
+                crew.revive(worker)
             case "stall":
                 host.post_command(cmd.StallWorker(worker=worker, stalled=step.begins, by=_BY))
             case _:
@@ -213,13 +218,13 @@ class FaultDriver:
 
     # --- to the run --------------------------------------------------------------------------------------
 
-    def _on_run(self, host: Host, step: Step) -> None:
+    def _on_run(self, host: Host, crew: Processes, step: Step) -> None:
         fault, seconds = step.fault, step.fault.seconds or 0.0
         match fault.kind:
             case "pause-relay" if step.begins:
-                host.spawn(self._stand_still(host, seconds, ()))
+                host.spawn(self._stand_still(crew, seconds, ()))
             case "suspend" if step.begins:
-                host.spawn(self._stand_still(host, seconds, self._workers))
+                host.spawn(self._stand_still(crew, seconds, self._workers))
             case "step-clock":
                 before = self._wall()
                 self._wall.step(fault.amount or 0.0)
@@ -232,17 +237,17 @@ class FaultDriver:
             case _:
                 pass  # a stop ends by itself
 
-    async def _stand_still(self, host: Host, seconds: float, frozen: Sequence[str]) -> None:
+    async def _stand_still(self, crew: Processes, seconds: float, frozen: Sequence[str]) -> None:
         """Block this loop, as nothing ever should, with ``frozen`` workers stopped for as long."""
         await asyncio.sleep(_NOTICE_SECONDS)
-        frozen = [worker for worker in frozen if host.present(worker)]
+        frozen = [worker for worker in frozen if crew.present(worker)]
         for worker in frozen:
-            host.freeze(worker, True)
+            crew.freeze(worker, True)
         try:
             time.sleep(seconds)
         finally:
             for worker in frozen:
-                host.freeze(worker, False)
+                crew.freeze(worker, False)
 
     async def _fill_disk(self, host: Host, most_bytes: int) -> None:
         """Fill the disk, but by no more than that: with more room on it, it is left alone."""

@@ -7,6 +7,9 @@ own. So both are looked at now and then, and the first thing that is wrong is sa
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from collections.abc import Callable
 from pathlib import Path
 
 from farm.errors import InputError, OutputError
@@ -14,8 +17,31 @@ from farm.folder import RunFolder
 from farm.paths import printable, reason
 from farm.source import SourceIndex, fingerprint
 
+#: How often input and run folder are looked at.
+LOOK_SECONDS = 1.0
 #: Of a sequence of any length, a check takes some milliseconds.
 IMAGES_A_CHECK = 500
+
+
+class GroundWatch:
+    """``check`` blocks, and raises when there is no point in going on. Use in one event loop."""
+
+    def __init__(self, check: Callable[[], None]) -> None:
+        self._check = check
+        self._asked = asyncio.Event()
+
+    def look_now(self) -> None:
+        """There is a reason to: a part failed."""
+        self._asked.set()
+
+    async def run(self) -> None:
+        """Watch until cancelled. Raises what ``check`` raises."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._asked.wait()
+            self._asked.clear()
+            await asyncio.to_thread(self._check)
 
 
 class Ground:

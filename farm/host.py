@@ -14,8 +14,7 @@ Rules of this file:
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -26,22 +25,22 @@ import msgspec
 from farm import commands as cmd
 from farm import events as ev
 from farm import messages as msg
-from farm.additions import Additions, Room
 from farm.besides import Besides
 from farm.clock import LeaseClock
+from farm.crew import Crew
 from farm.deliveries import Delivery, DeliveryDesk
-from farm.departures import Departures
 from farm.engines.base import Engine
-from farm.errors import OutputError, UnevenError, VerificationError
+from farm.errors import OutputError, VerificationError
 from farm.eventlog import EventLog
 from farm.faultdriver import FaultDriver
-from farm.guard import MemoryGuard, Watches
-from farm.halt import parse_halt
+from farm.ground import GroundWatch
+from farm.guard import Watches
+from farm.halt import Halting
 from farm.inbox import INBOX_MAX, Inbox
 from farm.manners import DELIVERIES_MAX, LEAVE_SECONDS, TICK_SECONDS
 from farm.paths import printable
 from farm.relay.relay import Relay
-from farm.relay.turn import Outcome, beat
+from farm.relay.turn import Outcome
 from farm.respite import TOLD_SECONDS, Respite
 from farm.startline import StartLine
 from farm.store import Store
@@ -50,10 +49,6 @@ from farm.worker.spec import WorkerSpec
 
 #: How long the start line waits for the slowest worker to arrive before the first claim is granted.
 START_LINE_SECONDS = 15.0
-#: How long, in a drain, a worker that holds no claim any more may take to go; then it is ended.
-DRAIN_LEAVE_SECONDS = 2.0
-#: How often input and run folder are looked at.
-GROUND_SECONDS = 1.0
 GAUGES_SECONDS = 1.0
 #: How long messages are handled in one go; then others on the loop have their turn.
 SLICE_SECONDS = 0.01
@@ -98,11 +93,11 @@ class RelayHost:
         self._log = log
         self._engine = engine
         self._clock = clock
-        self._specs = {spec.name: spec for spec in specs}
-        self._check_ground = check_ground
+        self._ground = GroundWatch(check_ground)
+        self.crew = Crew(self, engine, relay, specs, watches)
+        self._line = StartLine(self.crew.specs)
         self._faults = faults or FaultDriver.of_none(clock)
-        self._faults.attach(self)
-        self._part_failed = asyncio.Event()
+        self._faults.attach(self, self.crew)
         self._inbox: Inbox[_Stimulus] = Inbox(engine.hold_reading)
         self._besides = Besides(self._fail)
         self._tick_waits = False
@@ -110,25 +105,14 @@ class RelayHost:
         self._folder = store.folder.parent  # of the run
         self.desk = DeliveryDesk(store, relay.books, settings_hash, self._post_request, self.spawn)
         self._failure: BaseException | None = None
-        self._line = StartLine(self._specs)
-        self._alive: set[str] = set()
-        self._starting: set[str] = set()
-        self.departures = Departures(watches.oom_kills)
-        #: in a drain: since when a worker has had nothing to do but go
-        self._done_since: dict[str, float] = {}
         self._stop_now = False
-        self._closing = False
         self._watches = watches
-        caps = {spec.name: cap for spec in specs if (cap := spec.profile.memory_bytes) is not None}
-        self._guard = MemoryGuard(self, caps, watches)
-        self._additions = Additions(
-            self._specs, Room(watches.gate_bytes, watches.worker_bytes, watches.cores)
-        )
-        self._pids: dict[str, int] = {}
-        self._room = asyncio.Event()  # no reason to hold back workers
-        self._room.set()
-        self._set_aside = 0
-        self.halted = ""  #: why, if it was
+        self._halting = Halting()
+
+    @property
+    def halted(self) -> str:
+        """Why, if it was."""
+        return self._halting.reason
 
     # --- the stretch of work -----------------------------------------------------------------------------
 
@@ -138,11 +122,11 @@ class RelayHost:
         Raises OutputError when a disk refuses, VerificationError when two copies of a part differ, and what
         ``check_ground`` raises.
         """
-        self._starting = set(self._specs)
+        self.crew.call()
         ticker = asyncio.create_task(self._tick())
         self.spawn(self._start_fleet())
-        self.spawn(self._watch_ground())
-        self.spawn(self._guard.run())
+        self.spawn(self._ground.run())
+        self.spawn(self.crew.guard.run())
         self.spawn(self._show_gauges())
         self.spawn(self._show_vitals())
         try:
@@ -158,11 +142,10 @@ class RelayHost:
         return End.HALTED if self.halted and end is not End.FINISHED else end
 
     async def _wind_up(self, ticker: asyncio.Task[None]) -> None:
-        self._closing = True
         ticker.cancel()
         self._besides.cancel()
         try:
-            await self._engine.stop(LEAVE_SECONDS if not self._stop_now else 0.0)
+            await self.crew.end(LEAVE_SECONDS if not self._stop_now else 0.0)
             await asyncio.gather(ticker, self._besides.ended(), return_exceptions=True)
         finally:
             self._faults.close()
@@ -170,12 +153,10 @@ class RelayHost:
     def post_command(self, command: cmd.AnyCommand) -> None:
         """An operator's command, from this loop."""
         if isinstance(command, cmd.AddWorker):
-            command, refusal, note = self._additions.consider(command, self._alive | self._starting)
-            if refusal:
-                self.emit(ev.CommandRefused(command="AddWorker", reason=refusal, by=command.by))
+            considered = self.crew.consider(command)
+            if considered is None:
                 return
-            if note:
-                self.emit(ev.Notice(level="warning", text=note))
+            command = considered
         self._inbox.put(_Stimulus(lambda now: self._relay.command(command, now), command=command))
 
     async def _serve(self) -> End:
@@ -192,14 +173,16 @@ class RelayHost:
             if self._stop_now:
                 return End.STOPPED
             if self._relay.books.draining:
-                self._end_idle_workers()
+                workers = self._relay.books.workers
+                at_work = {name for name, worker in workers.items() if worker.claims}
+                self.crew.end_idle(at_work, self._clock.now())
             end = self._end()
             if end is None:
                 leave_at = None
                 continue
             if leave_at is None:
                 leave_at = self._clock.now() + LEAVE_SECONDS
-            if not self._alive or (end is End.FINISHED and self._clock.now() >= leave_at):
+            if not self.crew.there or (end is End.FINISHED and self._clock.now() >= leave_at):
                 return end
 
     def _end(self) -> End | None:
@@ -209,18 +192,7 @@ class RelayHost:
             return End.FINISHED
         if books.draining:
             return End.DRAINED
-        return None if self._alive or self._starting else End.NO_WORKERS
-
-    def _end_idle_workers(self) -> None:
-        """In a drain, end the workers that hold no claim and don't go by themselves: a frozen one never does,
-        and there is nothing of it to wait for once its claims have lapsed."""
-        now, workers = self._clock.now(), self._relay.books.workers
-        idle = {name for name in self._alive if name not in workers or not workers[name].claims}
-        self._done_since = {name: self._done_since.get(name, now) for name in idle}
-        for worker, since in self._done_since.items():
-            if now - since >= DRAIN_LEAVE_SECONDS:
-                self._done_since[worker] = now  # not again on every tick
-                self._strike(worker, stays_away=True)
+        return End.NO_WORKERS if self.crew.is_lost else None
 
     async def _handle(self, batch: Sequence[_Stimulus]) -> int:
         """Handle the first of a batch, as many as there is time for; how many that was, one at least."""
@@ -260,27 +232,18 @@ class RelayHost:
                     "output can be trusted"
                 )
             elif isinstance(event, ev.PartFailed):
-                self._part_failed.set()
+                self._ground.look_now()
             elif isinstance(event, ev.PartCredited):
-                self.departures.delivered(event.worker)
+                self.crew.departures.delivered(event.worker)
             elif isinstance(event, ev.PartSetAside):
-                self._set_aside += 1
-                self._halt_if_due()
+                order = self._halting.set_aside(self._relay.books.options.halt)
+                if order is not None:
+                    self.post_command(order)
             elif isinstance(event, ev.WorkerThrottled):  # whoever is started in its place has the new cap
-                self._additions.throttle(event.worker, event.fps_cap)
+                self.crew.additions.throttle(event.worker, event.fps_cap)
             elif isinstance(event, ev.WorkerDismissed):
-                self.departures.sent_away(event.worker)
+                self.crew.departures.sent_away(event.worker)
         self.desk.watch(events)
-
-    def _halt_if_due(self) -> None:
-        text = self._relay.books.options.halt
-        halt = parse_halt(text)
-        if halt is None or self.halted or self._set_aside < halt.fails:
-            return
-        parts = "1 part was" if self._set_aside == 1 else f"{self._set_aside} parts were"
-        self.halted = f"{parts} set aside (--halt {text})"
-        stop = cmd.StopNow if halt.now else cmd.Drain
-        self.post_command(stop(by="--halt", reason=self.halted))
 
     def _waits_in_line(self, worker: str | None, request: msg.AnyRequest) -> bool:
         if self._line.is_open or worker is None or not isinstance(request, msg.Claim):
@@ -296,11 +259,7 @@ class RelayHost:
     # --- engine events -----------------------------------------------------------------------------------
 
     def up(self, worker: str, pid: int | None, host: str) -> None:
-        self._starting.discard(worker)
-        self._alive.add(worker)
-        self.departures.started(worker)
-        if pid is not None:
-            self._pids[worker] = pid
+        self.crew.up(worker, pid)
 
     def message(self, worker: str, data: bytes) -> None:
         try:
@@ -325,79 +284,12 @@ class RelayHost:
         self._fail(full)
 
     def gone(self, worker: str, reason: str, sure: bool) -> None:
-        self._alive.discard(worker)
         self.desk.gone(worker)
-        self._pids.pop(worker, None)
         self._line.strike_off(worker)
         self._let_go()
-        if self._closing:
-            return
-        books = self._relay.books
-        reason, kind = self.departures.explain(worker, reason)
-        if worker in books.workers or reason != "exited":
-            self.departures.note(worker, reason)
-        self._inbox.put(_Stimulus(lambda now: self._relay.gone(worker, reason, sure, now, kind)))
-        if not sure or self._end_is_near:
-            return
-        if worker in books.workers and self.departures.may_restart(worker):
-            self._start_again(worker)
-        elif worker in self._specs:
-            self._hand_on_spool(self._specs[worker])
+        self.crew.gone(worker, reason, sure)
 
-    def _start_again(self, worker: str) -> None:
-        self._starting.add(worker)
-        self.spawn(self._start(self._specs[worker]))
-
-    @property
-    def _end_is_near(self) -> bool:
-        """Nobody is started any more."""
-        return self._relay.books.finished or self._relay.books.draining
-
-    def _hand_on_spool(self, gone: WorkerSpec) -> None:
-        """A worker won't come back: what it had finished is another one's to offer."""
-        alive = (spec for name, spec in self._specs.items() if name in self._alive)
-        heir = next((spec.name for spec in alive if spec.shares_disk), "")
-        if heir and gone.shares_disk:
-            spools = tuple(map(str, (gone.spool_dir, *gone.orphan_spools)))
-            self.push(heir, beat(self._relay.books, orphan_spools=spools))
-
-    # --- memory ------------------------------------------------------------------------------------------
-
-    @property
-    def pids(self) -> Mapping[str, int]:
-        return self._pids
-
-    @property
-    def memfree_bytes(self) -> int:
-        return self._relay.books.options.memfree_bytes
-
-    def end_worker(self, worker: str, reason: str, *, fault: bool) -> None:
-        if worker not in self._alive or self.departures.is_struck(worker):
-            return
-        if fault:
-            self._strike(worker, beyond_memory=reason)
-            return
-        self.emit(ev.Notice(level="warning", text=f"{worker} is {reason}"))
-        self.departures.note(worker, reason)
-        self._inbox.put(_Stimulus(lambda now: self._relay.handle(worker, msg.Leave(reason=reason), now)))
-        self._strike(worker, stays_away=True)
-
-    def hold(self, reason: str) -> None:
-        if reason:
-            self._room.clear()
-            if not self._relay.books.held:
-                self._inbox.put(_Stimulus(lambda now: self._relay.hold(reason, now)))
-        else:
-            self._room.set()
-            if self._relay.books.held:
-                self._inbox.put(_Stimulus(self._relay.free))
-
-    def emit(self, event: ev.AnyEvent) -> None:
-        self._inbox.put(_Stimulus(lambda now: Outcome(events=(event,))))
-
-    def _strike(self, worker: str, *, beyond_memory: str = "", stays_away: bool = False) -> None:
-        self.departures.struck(worker, beyond_memory=beyond_memory, stays_away=stays_away)
-        self.spawn(self._engine.kill(worker))
+    # --- what is shown of it -----------------------------------------------------------------------------
 
     async def _show_gauges(self) -> None:
         while True:
@@ -410,7 +302,7 @@ class RelayHost:
                     deliveries=self.desk.receiving,
                     deliveries_max=DELIVERIES_MAX,
                     parts_waiting=self.desk.waiting,
-                    memory_bytes=self._guard.books.used_bytes,
+                    memory_bytes=self.crew.guard.books.used_bytes,
                     memory_gate_bytes=self._watches.gate_bytes,
                     stalls=loop.stalls,
                     stall_worst_seconds=loop.worst_seconds,
@@ -419,92 +311,38 @@ class RelayHost:
             await asyncio.sleep(GAUGES_SECONDS)
 
     async def _show_vitals(self) -> None:
-        vitals = Vitals(next(iter(self._specs.values())).log_dir)
+        vitals = Vitals(next(iter(self.crew.specs.values())).log_dir)
         while True:
-            workers = self._relay.books.workers
-            tokens = {name: tuple(workers[name].claims) if name in workers else () for name in self._pids}
-            sampled = await asyncio.to_thread(vitals.sample, dict(self._pids), tokens)
+            workers, pids = self._relay.books.workers, dict(self.crew.pids)
+            tokens = {name: tuple(workers[name].claims) if name in workers else () for name in pids}
+            sampled = await asyncio.to_thread(vitals.sample, pids, tokens)
             self._log.show(self._clock.now(), ev.VitalsSampled(workers=sampled))
             await asyncio.sleep(vitals_seconds(len(tokens)))
 
-    # --- what faults may do (farm.faultdriver.Host) --------------------------------------------------------
-
-    def push(self, worker: str, message: msg.AnyAnswer) -> None:
-        self._engine.send(worker, msg.encode(message))
-
-    def present(self, worker: str) -> bool:
-        return worker in self._relay.books.workers
-
-    def freeze(self, worker: str, frozen: bool) -> None:
-        self._engine.stall(worker, frozen)
-
-    def expect(self, worker: str) -> None:
-        self._starting.add(worker)
-
-    def revive(self, worker: str) -> None:
-        if worker in self._alive or self._end_is_near:
-            self._starting.discard(worker)
-            return
-        self.departures.comes_back(worker)
-        self._start_again(worker)
-
-    # --- the shell's own -------------------------------------------------------------------------------
+    # --- the shell's own ---------------------------------------------------------------------------------
 
     def _act(self, command: cmd.AnyCommand) -> None:
         match command:
             case cmd.StallWorker(worker=worker, stalled=stalled):
                 self._engine.stall(worker, stalled)
             case cmd.KillWorker(worker=worker):
-                self._strike(worker, stays_away=True)
+                self.crew.strike(worker)
             case cmd.StopNow():
                 self._stop_now = True
             case cmd.InjectFault(fault=fault):
                 self._faults.inject(fault)
             case cmd.AddWorker(profile=profile):
-                self._starting.add(profile.name)
-                self.spawn(self._start_added(self._additions.spec_of(profile)))
+                self._faults.add(profile.name)
+                self.crew.add(profile)
             case _:
                 pass
 
-    async def _start_added(self, spec: WorkerSpec) -> None:
-        """One that can't be started is missed by nobody: the run goes on without it."""
-        self._specs[spec.name] = spec
-        self._faults.add(spec.name)
-        if spec.profile.memory_bytes is not None:
-            self._guard.books.limit(spec.name, spec.profile.memory_bytes)
-        try:
-            await self._start(spec)
-        except UnevenError as error:
-            self._starting.discard(spec.name)
-            self.emit(ev.Notice(level="error", text=f"not added: {error}"))
-
     async def _start_fleet(self) -> None:
-        if self.memfree_bytes:
-            await self._guard.look()
-            self.spawn(self._start_one_by_one())
-        else:
-            await self._engine.start(list(self._specs.values()), self)
+        """The start line waits for nobody for ever."""
+        await self.crew.start()
         await asyncio.sleep(START_LINE_SECONDS)
         self._line.open()
         self._let_go()
-
-    async def _start_one_by_one(self) -> None:
-        """Each when there is room for it; the start line waits for none of them for ever."""
-        for spec in self._specs.values():
-            await self._start(spec)
-
-    async def _start(self, spec: WorkerSpec) -> None:
-        await self._room.wait()
-        await self._engine.start([spec], self)
-
-    async def _watch_ground(self) -> None:
-        """Look now and then, and at once when a part fails, whether what the run stands on is still there."""
-        while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(GROUND_SECONDS):
-                    await self._part_failed.wait()
-            self._part_failed.clear()
-            await asyncio.to_thread(self._check_ground)
 
     async def _tick(self) -> None:
         while True:
@@ -516,7 +354,7 @@ class RelayHost:
                 self.emit(ev.LoopStalled(seconds=slept))
             if not self._tick_waits and self._respite.may_judge(self._clock.now()):
                 self._tick_waits = True
-                self._inbox.put(_Stimulus(partial(self._judge, self._clock.now())))
+                self.post(partial(self._judge, self._clock.now()))
 
     def _judge(self, asked_at: float, now: float) -> Outcome:
         self._tick_waits = False
@@ -525,7 +363,7 @@ class RelayHost:
     async def _see_off(self, reason: str) -> None:
         """Write down the good-bye of workers that were ended from here: no losses."""
         now = self._clock.now()
-        events: list[ev.AnyEvent] = [*self._guard.last_peaks(), *self._faults.never_came()]
+        events: list[ev.AnyEvent] = [*self.crew.guard.last_peaks(), *self._faults.never_came()]
         for worker in list(self._relay.books.workers):
             events += self._relay.handle(worker, msg.Leave(reason=reason), now).events
         await self._log.commit(now, events)
@@ -534,6 +372,17 @@ class RelayHost:
         self._inbox.put(
             _Stimulus(lambda now: self._relay.handle(worker, request, now), worker=worker, request=request)
         )
+
+    # --- what the crew and faults may do (farm.crew.Shell, farm.faultdriver.Host) --------------------------
+
+    def post(self, apply: Callable[[float], Outcome]) -> None:
+        self._inbox.put(_Stimulus(apply))
+
+    def emit(self, event: ev.AnyEvent) -> None:
+        self.post(lambda now: Outcome(events=(event,)))
+
+    def push(self, worker: str, message: msg.AnyAnswer) -> None:
+        self._engine.send(worker, msg.encode(message))
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine beside the loop; what it raises ends the run."""

@@ -311,8 +311,9 @@ class Job:
                     f"halted: {host.halted}; see the logs in {printable(self._run.folder.logs)}"
                 )
             if end is End.NO_WORKERS:
+                ends = told_ends(host.crew.departures.reasons)
                 raise IncompleteError(
-                    f"no worker is left and there is work to do ({told_ends(host.departures.reasons)}); see "
+                    f"no worker is left and there is work to do ({ends}); see "
                     f"the logs in {printable(self._run.folder.logs)}, then resume"
                 )
         if books.set_aside_frames:

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from farm import commands as cmd
 from farm import events as ev
 from farm import messages as msg
 from farm.errors import OutputError
+from farm.fleet import WorkerProfile
 from farm.host import End
 from farm.inbox import INBOX_MAX
 from farm.respite import Respite
@@ -202,7 +204,7 @@ async def test_a_fleet_that_never_fits_its_caps_ends_with_that_reason() -> None:
     async with Rig("w1", caps={"w1": 100}, max_tries=99) as rig:
         rig.used["w1"] = 200
         assert await rig.end() is End.NO_WORKERS
-        assert all(reason.startswith("out of memory") for reason in rig.host.departures.reasons["w1"])
+        assert all(reason.startswith("out of memory") for reason in rig.host.crew.departures.reasons["w1"])
         assert rig.engine.starts.count("w1") <= 4
 
 
@@ -231,9 +233,11 @@ async def test_with_too_little_memory_free_nothing_is_begun_until_there_is_enoug
     rig.available = 10
     running = asyncio.create_task(rig.host.run())
     await until(lambda: rig.of(ev.GrantsHeld), "the hold")
+    rig.host.post_command(cmd.AddWorker(profile=WorkerProfile(name="w2"), by="ada"))
+    await until(lambda: "w2" in rig.host.crew.specs, "the worker that is added meanwhile")
     assert not rig.engine.starts, "a worker was started"
     rig.available = 5000
-    await until(lambda: rig.engine.starts, "the worker")
+    await until(lambda: sorted(rig.engine.starts) == ["w1", "w2"], "the workers")
     await rig.join("w1")
     granted = await rig.claim("w1")
     rig.available = 10
@@ -271,7 +275,7 @@ async def test_workers_that_die_before_they_join_are_no_endless_loop() -> None:
     async with rig:
         assert await rig.end() is End.NO_WORKERS
     assert sorted(rig.engine.starts) == ["w1", "w2"]
-    assert rig.host.departures.reasons == {"w1": ["exited with code 1"], "w2": ["exited with code 1"]}
+    assert rig.host.crew.departures.reasons == {"w1": ["exited with code 1"], "w2": ["exited with code 1"]}
 
 
 @on_loop
@@ -283,12 +287,12 @@ async def test_workers_that_die_before_their_first_heartbeat_are_no_endless_loop
             starts = len(rig.engine.starts)
             rig.engine.die("w1", "killed by SIGSEGV")
             await until(
-                lambda starts=starts: len(rig.engine.starts) > starts or rig.host.departures.reasons,
+                lambda starts=starts: len(rig.engine.starts) > starts or rig.host.crew.departures.reasons,
                 "the end",
             )
             await asyncio.sleep(0.01)
         assert await rig.end() is End.NO_WORKERS
-    assert rig.host.departures.reasons == {"w1": ["killed by SIGSEGV"] * 4}
+    assert rig.host.crew.departures.reasons == {"w1": ["killed by SIGSEGV"] * 4}
 
 
 # --- halts -----------------------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ async def test_a_worker_that_was_sent_away_is_not_started_again_and_another_is_c
         rig.engine.die("w2", "killed by SIGKILL")
         await until(lambda: len(rig.engine.starts) == 3, "the process in its place")
         assert rig.engine.starts == ["w1", "w2", "w2"]
-        assert rig.host._specs["w2"].profile.fps_cap == 7.0
+        assert rig.host.crew.specs["w2"].profile.fps_cap == 7.0
 
 
 @on_loop
