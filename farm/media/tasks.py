@@ -1,4 +1,7 @@
-"""What is asked of a child process, one function a question. Each returns plain data from farm.facts."""
+"""What is asked of a child process, one function a question. Each returns plain data from farm.facts.
+
+The fork server loads this for all of its children; what only few of them need (NumPy, Pillow) these load.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,6 @@ from farm.clock import CpuClock, MonotonicClock
 from farm.contents import IMAGE_FILES, Contents
 from farm.errors import UsageError
 from farm.facts import Checked, Pictures, Probed, StitchFacts, VerifyFacts
-from farm.media.burn import Burner
-from farm.media.clip import make_clip
 from farm.media.constant import make_constant
 from farm.media.encode import build_identity, choose_picture
 from farm.media.encoder_check import check_encoder
@@ -54,6 +55,8 @@ def probe_job(
     if settings.container != IMAGES:
         warnings += check_pair(index, settings.video, settings.container)
     if settings.burn.lines:
+        from farm.media.burn import Burner
+
         warnings += Burner(index, settings, choose_picture(index, settings.video)).warnings
     plan = plan_streams(path, index, settings.container, settings.audio)
     differs = encode_twice(index, settings, CpuClock())
@@ -210,9 +213,13 @@ def check_finished(
 
 
 def make_demo_clip(path: Path, frames: int) -> None:
+    from farm.media.clip import make_clip
+
     make_clip(path, frames=frames)
 
 
 def make_small_clip(path: Path, frames: int) -> None:
     """Frames as small as they may be, silent: what takes time with them is the farm, not the media."""
+    from farm.media.clip import make_clip
+
     make_clip(path, frames=frames, width=104, height=64, audio=False)
