@@ -321,7 +321,8 @@ def _assemble(
     time_base = video.time_base or Fraction(1, 1000)
     nominal = nominal_rate(video)
     decided = trial.pts if reason else scan.walk()
-    pts, note = usable_times(decided, (nominal or _FRAME_RATE_GUESS) * time_base)
+    raw = bool(container.format.flags & _NO_TIMESTAMPS)
+    pts, note = usable_times(decided, (nominal or _FRAME_RATE_GUESS) * time_base, raw=raw)
     warnings += [note] if note else []
     times = set() if note else set(pts)
     shown_keys = (p.pts for p in scan.packets[scan.first_key or 0 :] if p.key and not p.discard)

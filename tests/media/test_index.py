@@ -209,6 +209,9 @@ def test_times_are_made_usable() -> None:
     assert "spaced evenly" in note
     restarted, note = usable_times([*range(0, 4000, 40), *range(0, 4000, 40)], rate)
     assert restarted == tuple(range(0, 8000, 40))
+    assert usable_times([3, 4, 5], rate) == ((3, 4, 5), "")
+    assert usable_times([3, 4, 5], rate, raw=True)[0] == (3, 43, 83)  # Dirac's: the pictures' numbers
+    assert usable_times([0, 40, 80], rate, raw=True) == ((0, 40, 80), "")
 
 
 def test_a_file_that_can_be_read_up_to_a_point_only_is_used_up_to_there(tmp_path: Path) -> None:
