@@ -25,6 +25,7 @@ from av.stream import Disposition, Stream
 from av.video.stream import VideoStream
 
 from farm.errors import InputError
+from farm.media.ending import missing_end
 from farm.media.hdr import content_light, display_matrix, mastering_display
 from farm.media.read import INTRA, RECOVERING_CODECS, VideoPacket, decode, open_video, real_packets
 from farm.media.times import measured_rate, nominal_rate, rational, usable_times
@@ -42,7 +43,6 @@ _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 _NOT_VIDEO = Disposition.attached_pic | Disposition.timed_thumbnails
 _NO_TIMESTAMPS = cast(int, Flags.no_timestamps.value)
 _FRAME_RATE_GUESS = Fraction(25)
-_TOLERATED_SHARE = 0.95
 _UNSPECIFIED = 2
 _RGB = 0
 
@@ -321,7 +321,8 @@ def _assemble(
     time_base = video.time_base or Fraction(1, 1000)
     nominal = nominal_rate(video)
     decided = trial.pts if reason else scan.walk()
-    pts, note = usable_times(decided, (nominal or _FRAME_RATE_GUESS) * time_base)
+    raw = bool(container.format.flags & _NO_TIMESTAMPS)
+    pts, note = usable_times(decided, (nominal or _FRAME_RATE_GUESS) * time_base, raw=raw)
     warnings += [note] if note else []
     times = set() if note else set(pts)
     shown_keys = (p.pts for p in scan.packets[scan.first_key or 0 :] if p.key and not p.discard)
@@ -346,7 +347,7 @@ def _assemble(
         linear=bool(reason),
         linear_reason=reason,
         others=others,
-        damage=tuple(_damage(container, video, scan, trial, pts if times else ())),
+        damage=tuple(_damage(path, container, video, scan, trial, pts if times else ())),
         warnings=tuple(warnings),
         color_range=frame.color_range or context.color_range,
         color_primaries=_known(frame.color_primaries, context.color_primaries),
@@ -370,7 +371,12 @@ def _timecode(container: InputContainer, video: VideoStream) -> str:
 
 
 def _damage(
-    container: InputContainer, video: VideoStream, scan: _Scan, trial: _Trial, pts: Sequence[int]
+    path: Path,
+    container: InputContainer,
+    video: VideoStream,
+    scan: _Scan,
+    trial: _Trial,
+    pts: Sequence[int],
 ) -> list[Damage]:
     """``pts``: of the frames; empty where they aren't the packets' times."""
     damage = []
@@ -378,41 +384,25 @@ def _damage(
         words = f"it begins with {scan.first_key} packets before the first keyframe: not decodable"
         damage.append(Damage(words, tuple(pts[:1])))
     if scan.corrupt:
-        damage.append(Damage(f"{len(scan.corrupt)} of its packets are damaged", _places(scan.corrupt, pts)))
+        count = len(scan.corrupt)
+        words = f"{count} of its packets {'is' if count == 1 else 'are'} damaged"
+        damage.append(Damage(words, _places(scan.corrupt, pts)))
     elif trial.damaged:
         words = "some of its pictures are damaged or can't be decoded"
         damage.append(Damage(words, _places(trial.damaged, pts)))
-    ending = _missing_end(container, video, scan)
+    ending = _ending(path, container, video, scan)
     return [*damage, Damage(ending, at_end=True)] if ending else damage
+
+
+def _ending(path: Path, container: InputContainer, video: VideoStream, scan: _Scan) -> str:
+    if scan.cut_short:
+        return f"it can be read up to a point only: {scan.cut_short}"
+    return missing_end(path, container, video, len(scan.packets), scan.end)
 
 
 def _places(times: Sequence[int | None], pts: Sequence[int]) -> tuple[int, ...]:
     known = tuple(time for time in times if time is not None)
     return known if pts and len(known) == len(times) else ()
-
-
-def _missing_end(container: InputContainer, video: VideoStream, scan: _Scan) -> str:
-    """What is missing at the end, in words; empty if nothing is. A file that was cut off often ends without
-    an error: only its own word for its length tells."""
-    if scan.cut_short:
-        return f"it can be read up to a point only: {scan.cut_short}"
-    if len(scan.packets) < video.frames * _TOLERATED_SHARE:
-        return f"its header promises {video.frames} frames and {len(scan.packets)} are there"
-    promised = _promised_seconds(container, video)
-    if promised is None or scan.end is None or not video.time_base:
-        return ""
-    end = float((scan.end - min(video.start_time or 0, 0)) * video.time_base)
-    if end >= promised * _TOLERATED_SHARE or promised - end < 1.0:
-        return ""
-    return f"it ends after {end:.1f} s although its header says {promised:.1f} s: probably cut off"
-
-
-def _promised_seconds(container: InputContainer, video: VideoStream) -> float | None:
-    if video.duration is not None and video.time_base:
-        return float(video.duration * video.time_base)
-    if len(container.streams) == 1 and container.duration is not None:
-        return container.duration / av.time_base
-    return None
 
 
 def _has_alpha(frame: av.VideoFrame) -> bool:
