@@ -19,9 +19,10 @@ from typing import Annotated
 import msgspec
 import typer
 
-from console import options as opt
+from console import showoptions as show
 from console.drive import ShowOptions, make_reporter, terminal_width
 from console.finding import FoundRun, find_live, find_run, live_runs
+from console.groups import grouped
 from console.model import Model
 from console.plain import PlainReporter
 from console.status import RunStatus, status_line, status_of, status_text
@@ -50,26 +51,23 @@ RunArgument = Annotated[
 ]
 
 
+@grouped
 def attach(
     run: RunArgument = None,
-    ui: opt.UiName = "auto",
-    quiet: opt.Quiet = False,
-    refresh: opt.Refresh = 10.0,
-    readonly: opt.Readonly = False,
-    ascii_only: opt.Ascii = False,
-    stay: opt.Stay = False,
+    *,
+    showing: show.Showing,
 ) -> int:
     """Look at a live run from this terminal, and control it. Leaving (q) ends the view, never the run.
 
     Ends with the run's exit code when the run ends meanwhile.
     """
-    showing = opt.show_options(ui, quiet, refresh, readonly, ascii_only, stay, 0.0)
+    options = showing.options()
     found = find_run(run)
-    source = _attached(found, readonly)
+    source = _attached(found, showing.readonly)
     if source is None:
         return _tell_end(found)
     try:
-        return _show(source, showing, found)
+        return _show(source, options, found)
     finally:
         source.close()
 

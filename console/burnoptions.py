@@ -7,12 +7,14 @@ is parsed, for a parser would take the name of the input for the place.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from farm.burnin import PLACES, TIMECODE_PLACE
+from farm.burnin import PLACES, TIMECODE_PLACE, burn_settings
+from farm.settings import BurnSettings
 
 _TIMECODE = "--burn-timecode"
 
@@ -56,6 +58,31 @@ TimecodeStart = Annotated[
         help="Timecode of the input's first frame; ';' before FF: drop-frame. Default: the input's own.",
     ),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Burning:
+    """A group of options (console.groups)."""
+
+    burn_timecode: Timecode = None
+    burn_text: Text = None
+    burn_size: Size = None
+    burn_font: Font = None
+    burn_color: Color = None
+    burn_box: Box = None
+    timecode_start: TimecodeStart = None
+
+    def settings(self) -> BurnSettings:
+        """Raises UsageError."""
+        return burn_settings(
+            self.burn_timecode,
+            self.burn_text or [],
+            size=self.burn_size,
+            font=self.burn_font,
+            color=self.burn_color,
+            box=self.burn_box,
+            start=self.timecode_start,
+        )
 
 
 def with_places(arguments: Sequence[str]) -> list[str]:

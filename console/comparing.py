@@ -19,6 +19,7 @@ import typer
 
 from console import laboptions as given
 from console import options as opt
+from console import showoptions as show
 from console.streams import give
 from farm.errors import ExitCode, UsageError, shorten
 from farm.paths import atomic_file, check_place
@@ -86,8 +87,8 @@ def compare(
         str, typer.Option("--ui", help="plain (auto); tui: side by side in the console, then the table.")
     ] = "plain",
     speed: given.Speed = 10.0,
-    refresh: opt.Refresh = 10.0,
-    ascii_only: opt.Ascii = False,
+    refresh: show.Refresh = 10.0,
+    ascii_only: show.Ascii = False,
 ) -> int:
     """Many policies over many fleets and conditions, in virtual time: one table.
 

@@ -17,12 +17,15 @@ import typer
 
 from console import lab
 from console import options as opt
+from console import showoptions as show
 from console.detach import invocation, start_detached, ui_of_detached
 from console.drive import Restart
+from console.groups import grouped
 from console.presentation import Presentation
 from console.run import carry_out, demo_request, new_run_id
 from farm.captions import Caption
 from farm.errors import UsageError
+from farm.events import RelayOptions
 from farm.plan import make_plan
 from farm.scenario.scenario import Scenario, read_scenario
 
@@ -36,8 +39,10 @@ _PART_FRAMES: Final = 12  #: as ``demo_request`` has it
 _LEASE_SECONDS, _HEARTBEAT_SECONDS, _STALL_SECONDS = 6.0, 0.5, 60.0
 
 
+@grouped
 def demo(
     context: typer.Context,
+    *,
     scenario: Annotated[
         str | None, typer.Argument(metavar="[SCENARIO]", help="A scenario file to show instead.")
     ] = None,
@@ -53,18 +58,13 @@ def demo(
     simulate: Annotated[
         bool, typer.Option("--simulate", help="In virtual time: nothing is rendered or written.")
     ] = False,
-    no_captions: opt.NoCaptions = False,
-    loop: opt.Loop = False,
-    pause_on: opt.PauseOn = None,
+    no_captions: show.NoCaptions = False,
+    loop: show.Loop = False,
+    pause_on: show.PauseOn = None,
     overwrite: opt.Overwrite = False,
     detach: opt.Detach = False,
-    ui: opt.UiName = "auto",
-    quiet: opt.Quiet = False,
-    refresh: opt.Refresh = 10.0,
-    readonly: opt.Readonly = False,
-    ascii_only: opt.Ascii = False,
-    stay: opt.Stay = False,
-    drain_timeout: opt.DrainTimeout = 30.0,
+    showing: show.Showing,
+    drain_timeout: show.DrainTimeout = 30.0,
 ) -> int:
     """See it work: a guided tour of about a minute, with a real render, captions and a few accidents.
 
@@ -75,7 +75,7 @@ def demo(
     if detach:
         if simulate or loop:
             raise UsageError(f"--detach and --{'simulate' if simulate else 'loop'} exclude each other")
-        ui = ui_of_detached(ui)
+        showing = dataclasses.replace(showing, ui=ui_of_detached(showing.ui))
         if not invocation(context).goes_alone:
             return start_detached(invocation(context).arguments)
     typed = opt.typed(context)
@@ -84,14 +84,16 @@ def demo(
     else:
         plot = opt.scenario(scenario, typed)
     captions: Sequence[Caption] = plot.captions if plot is not None and not no_captions else ()
-    options = opt.relay_options(schedule, tail, _LEASE_SECONDS, _HEARTBEAT_SECONDS, _STALL_SECONDS, None, 3)
-    showing = opt.show_options(ui, quiet, refresh, readonly, ascii_only, stay, drain_timeout)
+    options = _options(schedule, tail)
+    shown = showing.options(drain_timeout)
     if simulate:
         trial = _trial(plot, typed, fleet, frames, overhead, schedule, tail, fault)
-        stops = opt.pause_on(pause_on, showing.ui)
+        stops = show.pause_on(pause_on, shown.ui)
         presentation = Presentation(captions=tuple(captions), pause_on=stops, loop=loop)
-        return lab.watched(trial, showing.ui, presentation, 1.0, refresh, ascii_only, stay)
-    showing = opt.presented(showing, pause_on, captions, loop=loop, can_restart=True)
+        return lab.watched(
+            trial, shown.ui, presentation, 1.0, showing.refresh, showing.ascii_only, showing.stay
+        )
+    shown = show.presented(shown, pause_on, captions, loop=loop, can_restart=True)
     workers = opt.fleet(None, fleet, overhead)
     if plot is not None and plot.job.frames is not None and "frames" not in typed:
         frames = plot.job.frames
@@ -104,11 +106,22 @@ def demo(
             try:
                 report = invocation(context).report
                 expectations = plot.expectations if plot is not None else ()
-                return carry_out(plan, showing, new_run_id(), report=report, expectations=expectations)
+                return carry_out(plan, shown, new_run_id(), report=report, expectations=expectations)
             except Restart:
                 # From the first frame: what the demo has made so far is its own, and nobody wants it.
                 shutil.rmtree(plan.folder_path, ignore_errors=True)
                 overwrite = True
+
+
+def _options(schedule: str, tail: str) -> RelayOptions:
+    """Raises UsageError."""
+    return opt.Scheduling(
+        schedule=schedule,
+        tail=tail,
+        lease=_LEASE_SECONDS,
+        heartbeat=_HEARTBEAT_SECONDS,
+        stall_timeout=_STALL_SECONDS,
+    ).options()
 
 
 def _trial(
@@ -125,7 +138,7 @@ def _trial(
     from console.trials import Setting, Trial
     from farm.simulation.grid import Schedule
 
-    options = opt.relay_options(schedule, tail, _LEASE_SECONDS, _HEARTBEAT_SECONDS, _STALL_SECONDS, None, 3)
+    options = _options(schedule, tail)
     part = _PART_FRAMES
     if plot is not None:
         options = plot.options(options, typed)

@@ -16,6 +16,7 @@ import typer
 
 from console import laboptions as given
 from console import options as opt
+from console import showoptions as show
 from console.plain import caption_text
 from console.presentation import Presentation
 from console.terminal import Ui
@@ -61,11 +62,11 @@ def simulate(
     ] = 0,
     ui: Annotated[str, typer.Option("--ui", help="plain (auto), tui, json or none.")] = "plain",
     speed: given.Speed = 10.0,
-    refresh: opt.Refresh = 10.0,
-    ascii_only: opt.Ascii = False,
-    stay: opt.Stay = False,
-    pause_on: opt.PauseOn = None,
-    no_captions: opt.NoCaptions = False,
+    refresh: show.Refresh = 10.0,
+    ascii_only: show.Ascii = False,
+    stay: show.Stay = False,
+    pause_on: show.PauseOn = None,
+    no_captions: show.NoCaptions = False,
 ) -> int:
     """Work one job in virtual time, with the relay and the policies of a live run.
 
@@ -81,7 +82,14 @@ def simulate(
     typed = opt.typed(context)
     plot = opt.scenario(scenario, typed)
     patience = 120.0 if stall_timeout is None else stall_timeout
-    options = opt.relay_options(schedule, tail, lease, heartbeat, patience, None, 3, claim_ahead)
+    options = opt.Scheduling(
+        schedule=schedule,
+        tail=tail,
+        lease=lease,
+        heartbeat=heartbeat,
+        stall_timeout=patience,
+        claim_ahead=claim_ahead,
+    ).options()
     if plot is not None:
         options = plot.options(options, typed)
         if plot.relay.stall_timeout is not None:
@@ -98,7 +106,7 @@ def simulate(
     trial = Trial(chosen, fleet, conditions[0], seed, setting, plot, opt.faults(fault))
     given.check_frames(frames, [fleet])
     captions = plot.captions if plot is not None and not no_captions else ()
-    presentation = Presentation(captions=captions, pause_on=opt.pause_on(pause_on, showing))
+    presentation = Presentation(captions=captions, pause_on=show.pause_on(pause_on, showing))
     return watched(trial, showing, presentation, speed, refresh, ascii_only, stay)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from console import options as opt
+from console import showoptions as show
 from console.terminal import Ui, choose_ui
 from farm.errors import UsageError
 
@@ -51,7 +52,7 @@ Speed = Annotated[float, typer.Option("--speed", help="With --ui tui: virtual se
 def showing(ui: str, speed: float, refresh: float) -> Ui:
     """How a simulation is shown. Raises UsageError."""
     chosen = choose_ui("plain" if ui == "auto" else ui, os.environ, sys.stdin.isatty(), sys.stderr.isatty())
-    opt.check_refresh(refresh)
+    show.check_refresh(refresh)
     if not (math.isfinite(speed) and 0 < speed <= 1e6):
         raise UsageError(f"--speed {speed:g}: give virtual seconds a second, above 0")
     return chosen
@@ -74,7 +75,7 @@ def setting(
         )
     if not (math.isfinite(overhead) and 0 <= overhead <= 3600):
         raise UsageError(f"--overhead {overhead:g}: give seconds from 0 to 3600")
-    opt.relay_options(opt.DEFAULT_SCHEDULE, opt.DEFAULT_TAIL, lease, heartbeat, 120.0, None, 3)
+    opt.Scheduling(lease=lease, heartbeat=heartbeat).options()
     return Setting(
         frames=frames,
         part=part,

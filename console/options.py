@@ -1,5 +1,5 @@
 """The options of the command line, each defined once, and how they become settings; those of input and output
-are in ``console.sourceoptions``.
+are in ``console.sourceoptions``, those of how a run is shown in ``console.showoptions``.
 
 Rule: a value that can't be is refused here, with the option's name and what would be right.
 """
@@ -8,28 +8,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 import re
-import sys
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
-from console.drive import ShowOptions
-from console.presentation import Presentation
 from console.settingsfile import take_settings
-from console.terminal import choose_ui
-from farm.captions import Caption
 from farm.errors import UsageError
 from farm.events import RelayOptions
 from farm.faults import Fault
 from farm.fleet import WorkerProfile, uniform_fleet
 from farm.halt import parse_halt
 from farm.machine import size, total_memory_bytes
-from farm.moments import Kind, parse_kinds
 from farm.plan import JobRequest
 from farm.policies.registry import from_anywhere, parse_policy, parse_tail
 from farm.scenario.faults import parse_fault
@@ -147,16 +141,6 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.
 Detach = Annotated[
     bool, typer.Option("--detach", help="Let it run on without this terminal; see attach, status and stop.")
 ]
-UiName = Annotated[str, typer.Option("--ui", help="auto, tui, plain, json or none (also UNEVEN_UI).")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Plain mode: warnings only.")]
-Refresh = Annotated[float, typer.Option("--refresh", metavar="HZ", help="How often the console repaints.")]
-Readonly = Annotated[bool, typer.Option("--readonly", help="The console shows and doesn't control.")]
-Ascii = Annotated[bool, typer.Option("--ascii", help="Draw the console with ASCII alone.")]
-Stay = Annotated[bool, typer.Option("--stay", help="Leave the console open when the run has ended.")]
-DrainTimeout = Annotated[
-    float, typer.Option("--drain-timeout", metavar="SECONDS", help="Patience after SIGTERM or SIGHUP.")
-]
-
 SettingsFile = Annotated[
     Path | None,
     typer.Option(
@@ -186,18 +170,6 @@ ScenarioPath = Annotated[
     ),
 ]
 
-PauseOn = Annotated[
-    str | None,
-    typer.Option(
-        "--pause-on",
-        metavar="MOMENT,…",
-        help="In the console, halt (a live job: pause) at a lapse, duplicate, split, refusal, kill, loss or "
-        "failure (all: any of these), stall, wake, finish.",
-    ),
-]
-NoCaptions = Annotated[bool, typer.Option("--no-captions", help="Don't show the scenario's captions.")]
-Loop = Annotated[bool, typer.Option("--loop", help="In the console: begin anew at the end.")]
-
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)s\Z", re.ASCII)
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)%\Z", re.ASCII)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([kKMGT]?)(i?)B?\Z", re.ASCII)
@@ -209,44 +181,57 @@ def overwrite(yes: bool, never: bool) -> bool | None:
     return True if yes else False if never else None
 
 
-def relay_options(
-    schedule: str,
-    tail: str,
-    lease: float,
-    heartbeat: float,
-    stall_timeout: float,
-    timeout: str | None,
-    max_tries: int,
-    claim_ahead: bool | None = None,
-    backoff: float = 1.0,
-    halt: str | None = None,
-    memfree: str | None = None,
-    nice: int | None = None,
-) -> RelayOptions:
-    for name, seconds in (("lease", lease), ("heartbeat", heartbeat), ("stall-timeout", stall_timeout)):
-        if not (math.isfinite(seconds) and 0.05 <= seconds <= 86400):
-            raise UsageError(f"--{name} {seconds:g}: give seconds from 0.05 to 86400")
-    if lease < 2 * heartbeat:
-        raise UsageError(
-            f"--lease {lease:g} is less than two heartbeats of {heartbeat:g} s: healthy claims would lapse"
+@dataclass(frozen=True, kw_only=True)
+class Scheduling:
+    """A group of options (console.groups)."""
+
+    schedule: Schedule = DEFAULT_SCHEDULE
+    tail: Tail = DEFAULT_TAIL
+    lease: Lease = 20.0
+    heartbeat: Heartbeat = 2.0
+    stall_timeout: StallTimeout = 120.0
+    timeout: Timeout = None
+    max_tries: MaxTries = 3
+    claim_ahead: ClaimAhead = None
+    backoff: Backoff = 1.0
+    halt: HaltWhen = None
+    memfree: Memfree = None
+    nice: Nice = None
+    allow_nondeterministic: AllowNondeterministic = False
+
+    def options(self) -> RelayOptions:
+        """Raises UsageError."""
+        self._check_times()
+        limit_seconds, limit_share = _part_limit(self.timeout)
+        fair = self.schedule.partition(",")[0] == "fair"
+        options = RelayOptions(
+            policy=from_anywhere(self.schedule),
+            tail=self.tail,
+            lease_seconds=self.lease,
+            heartbeat_seconds=self.heartbeat,
+            stall_timeout_seconds=self.stall_timeout,
+            part_timeout_seconds=limit_seconds,
+            part_timeout_share=limit_share,
+            max_tries=self.max_tries,
+            claim_ahead=fair if self.claim_ahead is None else self.claim_ahead,
+            backoff_seconds=self.backoff,
+            allow_nondeterministic=self.allow_nondeterministic,
         )
-    if not (math.isfinite(backoff) and 0 <= backoff <= 3600):
-        raise UsageError(f"--backoff {backoff:g}: give seconds from 0 to 3600")
-    limit_seconds, limit_share = _part_limit(timeout)
-    options = RelayOptions(
-        policy=from_anywhere(schedule),
-        tail=tail,
-        lease_seconds=lease,
-        heartbeat_seconds=heartbeat,
-        stall_timeout_seconds=stall_timeout,
-        part_timeout_seconds=limit_seconds,
-        part_timeout_share=limit_share,
-        max_tries=max_tries,
-        claim_ahead=schedule.partition(",")[0] == "fair" if claim_ahead is None else claim_ahead,
-        backoff_seconds=backoff,
-    )
-    check_schedule(options)
-    return with_limits(options, halt, memfree, nice)
+        check_schedule(options)
+        return with_limits(options, self.halt, self.memfree, self.nice)
+
+    def _check_times(self) -> None:
+        times = (("lease", self.lease), ("heartbeat", self.heartbeat), ("stall-timeout", self.stall_timeout))
+        for name, seconds in times:
+            if not (math.isfinite(seconds) and 0.05 <= seconds <= 86400):
+                raise UsageError(f"--{name} {seconds:g}: give seconds from 0.05 to 86400")
+        if self.lease < 2 * self.heartbeat:
+            raise UsageError(
+                f"--lease {self.lease:g} is less than two heartbeats of {self.heartbeat:g} s: healthy claims "
+                "would lapse"
+            )
+        if not (math.isfinite(self.backoff) and 0 <= self.backoff <= 3600):
+            raise UsageError(f"--backoff {self.backoff:g}: give seconds from 0 to 3600")
 
 
 def changed_options(
@@ -361,57 +346,3 @@ def played(request: JobRequest, scenario: Scenario, typed: Collection[str]) -> J
         fleet=scenario.profiles(),
         faults=(*scenario.faults, *request.faults),
     )
-
-
-def check_refresh(refresh: float) -> None:
-    """Raises UsageError."""
-    if not (math.isfinite(refresh) and 0.5 <= refresh <= 60):
-        raise UsageError(f"--refresh {refresh:g}: give 0.5 to 60 repaints a second")
-
-
-def show_options(
-    ui: str,
-    quiet: bool,
-    refresh: float,
-    readonly: bool,
-    ascii_only: bool,
-    stay: bool,
-    drain_timeout: float,
-) -> ShowOptions:
-    check_refresh(refresh)
-    if not (math.isfinite(drain_timeout) and 0 <= drain_timeout <= 86400):
-        raise UsageError(f"--drain-timeout {drain_timeout:g}: give seconds from 0 to 86400")
-    chosen = choose_ui(ui, os.environ, sys.stdin.isatty(), sys.stderr.isatty())
-    return ShowOptions(
-        ui="plain" if quiet and chosen == "tui" and ui == "auto" else chosen,
-        quiet=quiet,
-        refresh_hz=refresh,
-        readonly=readonly,
-        ascii_only=ascii_only,
-        stay=stay,
-        drain_timeout_seconds=drain_timeout,
-    )
-
-
-def pause_on(text: str | None, ui: str) -> frozenset[Kind]:
-    """``--pause-on``. Raises UsageError."""
-    kinds = frozenset[Kind]() if text is None else parse_kinds(text)
-    if kinds and ui != "tui":
-        raise UsageError(f"--pause-on {text}: without the console nobody could let it go on; use --ui tui")
-    return kinds
-
-
-def presented(
-    showing: ShowOptions,
-    pausing: str | None,
-    captions: Sequence[Caption] = (),
-    *,
-    loop: bool = False,
-    can_restart: bool = False,
-) -> ShowOptions:
-    """Live: ``--pause-on`` pauses the job. Raises UsageError."""
-    stops = pause_on(pausing, showing.ui)
-    if stops and showing.readonly:
-        raise UsageError("--pause-on pauses the job, which --readonly forbids; leave one of them out")
-    presentation = Presentation(captions=tuple(captions), pause_on=stops, loop=loop, can_restart=can_restart)
-    return dataclasses.replace(showing, presentation=presentation)

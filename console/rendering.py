@@ -6,19 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import typer
 from msgspec.structs import replace as replace_fields
 
 from console import burnoptions as burn
 from console import options as opt
+from console import showoptions as show
 from console import sourceoptions as src
 from console.batch import once_each, outputs_for, render_each
 from console.detach import invocation, start_detached, ui_of_detached
+from console.groups import grouped
 from console.interrupts import heed_interrupts
 from console.run import carry_out, new_run_id, print_plan
 from console.waiting import waiting
-from farm.burnin import burn_settings
 from farm.errors import ExitCode, UsageError
 from farm.folder import holds_run
 from farm.journal import RunCatalogue
@@ -28,6 +28,7 @@ from farm.sampling import parse_sample
 from farm.trim import parse_trim
 
 
+@grouped
 def render(
     context: typer.Context,
     sources: Annotated[
@@ -41,6 +42,7 @@ def render(
         ),
     ] = None,
     input_option: Annotated[Path | None, typer.Option("-i", "--input", help="Same as INPUT.")] = None,
+    *,
     encoder: src.Encoder = src.DEFAULT_ENCODER,
     crf: src.Crf = None,
     preset: src.Preset = None,
@@ -55,13 +57,7 @@ def render(
     on_error: src.OnError = "skip",
     part: src.Part = None,
     cuts: src.CutsFile = None,
-    burn_timecode: burn.Timecode = None,
-    burn_text: burn.Text = None,
-    burn_size: burn.Size = None,
-    burn_font: burn.Font = None,
-    burn_color: burn.Color = None,
-    burn_box: burn.Box = None,
-    timecode_start: burn.TimecodeStart = None,
+    burning: burn.Burning,
     on_gap: src.OnGap = "fail",
     conform: src.Conform = None,
     start: src.Start = None,
@@ -78,19 +74,7 @@ def render(
     fleet: opt.Fleet = None,
     overhead: opt.Overhead = 0.0,
     fit_fleet: opt.FitFleet = False,
-    schedule: opt.Schedule = opt.DEFAULT_SCHEDULE,
-    tail: opt.Tail = opt.DEFAULT_TAIL,
-    lease: opt.Lease = 20.0,
-    heartbeat: opt.Heartbeat = 2.0,
-    stall_timeout: opt.StallTimeout = 120.0,
-    timeout: opt.Timeout = None,
-    max_tries: opt.MaxTries = 3,
-    claim_ahead: opt.ClaimAhead = None,
-    backoff: opt.Backoff = 1.0,
-    halt: opt.HaltWhen = None,
-    memfree: opt.Memfree = None,
-    nice: opt.Nice = None,
-    allow_nondeterministic: opt.AllowNondeterministic = False,
+    scheduling: opt.Scheduling,
     sample: opt.Sample = None,
     fault: opt.FaultLines = None,
     scenario: opt.ScenarioPath = None,
@@ -102,15 +86,10 @@ def render(
     temp: opt.Temp = None,
     dry_run: opt.DryRun = False,
     detach: opt.Detach = False,
-    pause_on: opt.PauseOn = None,
-    no_captions: opt.NoCaptions = False,
-    ui: opt.UiName = "auto",
-    quiet: opt.Quiet = False,
-    refresh: opt.Refresh = 10.0,
-    readonly: opt.Readonly = False,
-    ascii_only: opt.Ascii = False,
-    stay: opt.Stay = False,
-    drain_timeout: opt.DrainTimeout = 30.0,
+    pause_on: show.PauseOn = None,
+    no_captions: show.NoCaptions = False,
+    showing: show.Showing,
+    drain_timeout: show.DrainTimeout = 30.0,
 ) -> int:
     """Render INPUT on a fleet of workers and verify the result.
 
@@ -121,14 +100,14 @@ def render(
     if detach:
         if pairs is not None and len(pairs) > 1:
             raise UsageError("--detach is for one input; give a command for each")
-        ui = ui_of_detached(ui)
+        showing = replace(showing, ui=ui_of_detached(showing.ui))
         if not dry_run and not invocation(context).goes_alone:
             return start_detached(invocation(context).arguments)
     if pairs is not None:
         alike = context.params | {"input_option": None, "extension": None}
 
         def one(source: Path, target: Path) -> int:
-            return render(context, **(alike | {"sources": [source], "output": target}))
+            return render(context=context, **(alike | {"sources": [source], "output": target}))
 
         return render_each(pairs, one, heed_interrupts, keep_existing=never_overwrite)
     source = sources[0] if sources else None
@@ -146,36 +125,12 @@ def render(
     trim = parse_trim(start, stop, frames, every)
     settings = src.taking(settings, on_gap, conform, trim, start_number)
     settings = src.filtering(settings, filters, one_pass)
-    burnt = burn_settings(
-        burn_timecode,
-        burn_text or [],
-        size=burn_size,
-        font=burn_font,
-        color=burn_color,
-        box=burn_box,
-        start=timecode_start,
-    )
-    settings = msgspec.structs.replace(settings, burn=burnt)
-    options = opt.relay_options(
-        schedule,
-        tail,
-        lease,
-        heartbeat,
-        stall_timeout,
-        timeout,
-        max_tries,
-        claim_ahead,
-        backoff,
-        halt,
-        memfree,
-        nice,
-    )
-    options = replace_fields(options, allow_nondeterministic=allow_nondeterministic)
+    settings = replace_fields(settings, burn=burning.settings())
     request = JobRequest(
         source=source,
         output=output,
         settings=settings,
-        options=options,
+        options=scheduling.options(),
         fleet=opt.fleet(workers, fleet, overhead, threads),
         overwrite=opt.overwrite(overwrite, never_overwrite),
         temp=temp,
@@ -189,24 +144,26 @@ def render(
     )
     if plot is not None:
         request = opt.played(request, plot, typed)
-    showing = opt.show_options(ui, quiet, refresh, readonly, ascii_only, stay, drain_timeout)
+    shown = showing.options(drain_timeout)
     captions = plot.captions if plot is not None and not no_captions else ()
-    showing = opt.presented(showing, pause_on, captions)
-    with waiting(f"reading {printable(source)}", silent=quiet or ui == "none") as on_progress:
+    shown = show.presented(shown, pause_on, captions)
+    with waiting(f"reading {printable(source)}", silent=shown.quiet or shown.ui == "none") as on_progress:
         plan = make_plan(request, on_progress=on_progress)
     if dry_run:
         print_plan(plan)
         return ExitCode.DONE
     expectations = plot.expectations if plot is not None else ()
     report = invocation(context).report
-    return carry_out(plan, showing, new_run_id(), report=report, expectations=expectations)
+    return carry_out(plan, shown, new_run_id(), report=report, expectations=expectations)
 
 
+@grouped
 def resume(
     context: typer.Context,
     run: Annotated[
         str, typer.Argument(metavar="RUN", help="An id, an output, a run folder, or 'last'.")
     ] = "last",
+    *,
     workers: opt.Workers = None,
     fleet: opt.Fleet = None,
     overhead: opt.Overhead = 0.0,
@@ -228,17 +185,12 @@ def resume(
     manifest: opt.Manifest = False,
     keep: opt.Keep = False,
     detach: opt.Detach = False,
-    ui: opt.UiName = "auto",
-    quiet: opt.Quiet = False,
-    refresh: opt.Refresh = 10.0,
-    readonly: opt.Readonly = False,
-    ascii_only: opt.Ascii = False,
-    stay: opt.Stay = False,
-    drain_timeout: opt.DrainTimeout = 30.0,
+    showing: show.Showing,
+    drain_timeout: show.DrainTimeout = 30.0,
 ) -> int:
     """Go on with a run that was stopped or killed. What is finished is checked and kept."""
     if detach:
-        ui = ui_of_detached(ui)
+        showing = replace(showing, ui=ui_of_detached(showing.ui))
         if not invocation(context).goes_alone:
             return start_detached(invocation(context).arguments)
     folder = _find_run(run)
@@ -260,11 +212,13 @@ def resume(
     }
     if workers is not None or fleet is not None:
         changes["fleet"] = opt.fleet(workers, fleet, overhead)
-    showing = opt.show_options(ui, quiet, refresh, readonly, ascii_only, stay, drain_timeout)
+    shown = showing.options(drain_timeout)
     request = replace(request, **changes)
-    with waiting(f"reading {printable(request.source)}", silent=quiet or ui == "none") as on_progress:
+    with waiting(
+        f"reading {printable(request.source)}", silent=shown.quiet or shown.ui == "none"
+    ) as on_progress:
         plan = make_plan(request, on_progress=on_progress)
-    return carry_out(plan, showing, new_run_id(), report=invocation(context).report)
+    return carry_out(plan, shown, new_run_id(), report=invocation(context).report)
 
 
 def _find_run(name: str) -> Path:

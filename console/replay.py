@@ -17,7 +17,7 @@ from typing import Annotated
 
 import typer
 
-from console import options as opt
+from console import showoptions as show
 from console.plain import caption_text, event_text
 from console.presentation import Presentation
 from console.report import records_of
@@ -49,16 +49,16 @@ def replay(
         str | None,
         typer.Option("--start-at", metavar="TIME", help="Begin there: 90, 1:30, or 50% of its time."),
     ] = None,
-    pause_on: opt.PauseOn = None,
+    pause_on: show.PauseOn = None,
     scenario: Annotated[
         str | None,
         typer.Option("--scenario", metavar="FILE", help="Show the captions of this scenario file."),
     ] = None,
-    no_captions: opt.NoCaptions = False,
-    ui: opt.UiName = "auto",
-    refresh: opt.Refresh = 10.0,
-    ascii_only: opt.Ascii = False,
-    loop: opt.Loop = False,
+    no_captions: show.NoCaptions = False,
+    ui: show.UiName = "auto",
+    refresh: show.Refresh = 10.0,
+    ascii_only: show.Ascii = False,
+    loop: show.Loop = False,
 ) -> int:
     """Play a run again.
 
@@ -67,10 +67,10 @@ def replay(
     With --ui plain the log is printed as lines, with --ui json as JSON. Nothing is run and nothing changes.
     """
     showing = choose_ui(ui, os.environ, sys.stdin.isatty(), sys.stderr.isatty())
-    opt.check_refresh(refresh)
+    show.check_refresh(refresh)
     if not (math.isfinite(speed) and 0 < speed <= 1e6):
         raise UsageError(f"--speed {speed:g}: give seconds of the run a second, above 0")
-    stops = opt.pause_on(pause_on, showing)
+    stops = show.pause_on(pause_on, showing)
     captions = read_scenario(scenario).captions if scenario is not None and not no_captions else ()
     log = _log_of(run)
     begins = _start(start_at, log)

@@ -15,7 +15,7 @@ from farm.settings import JobSettings
 
 
 def options(**changes: Any) -> RelayOptions:
-    return opt.relay_options("fair", "split", 20.0, 2.0, 120.0, changes.pop("timeout", None), 3, **changes)
+    return opt.Scheduling(**changes).options()
 
 
 def test_limits_become_options_of_the_run() -> None:

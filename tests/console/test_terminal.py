@@ -19,7 +19,7 @@ import pytest
 
 from console.driver import TerminalWriter
 from console.interrupts import Interrupted, heed_interrupts
-from console.options import show_options
+from console.showoptions import Showing
 from console.terminal import ENDING_SIGNALS, SignalBox, choose_ui
 from farm.errors import UsageError
 
@@ -73,7 +73,7 @@ def test_the_choice_does_not_load_textual() -> None:
 @pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
 def test_a_time_to_drain_that_cannot_be_is_refused(seconds: float) -> None:
     with pytest.raises(UsageError, match="--drain-timeout"):
-        show_options("none", False, 10.0, False, False, False, seconds)
+        Showing(ui="none").options(seconds)
 
 
 # --- signals ---------------------------------------------------------------------------------------------
