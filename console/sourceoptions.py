@@ -43,7 +43,9 @@ Crf = Annotated[float | None, typer.Option("--crf", help="Constant quality; lowe
 Preset = Annotated[str | None, typer.Option("--preset", help="The encoder's preset.")]
 PixFmt = Annotated[
     str | None,
-    typer.Option("--pix-fmt", help="Pixel format; default: the source's; of RGB in H.264 and HEVC yuv420p."),
+    typer.Option(
+        "--pix-fmt", help="Pixel format; default: the source's; of RGB in H.264, HEVC, VP9 yuv420p."
+    ),
 ]
 EncoderOption = Annotated[
     list[str] | None, typer.Option("--option", metavar="KEY=VALUE", help="Any option of the encoder.")
@@ -155,6 +157,23 @@ def one_input(argument: Path | None, option: Path | None) -> Path:
     return chosen
 
 
+#: What people call a codec, and the encoder of it that PyAV ships.
+ENCODERS_OF = {
+    "h264": "libx264",
+    "x264": "libx264",
+    "hevc": "libx265",
+    "h265": "libx265",
+    "x265": "libx265",
+    "av1": "libsvtav1",
+    "svtav1": "libsvtav1",
+    "svt-av1": "libsvtav1",
+    "vp9": "libvpx-vp9",
+    "vp8": "libvpx",
+    "prores": "prores_ks",
+    "dnxhr": "dnxhd",
+}
+
+
 def image_encoder(output: Path, encoder: str) -> str:
     """Of an output of images: their extension says it. Raises UsageError for another that was typed."""
     fitting = IMAGE_ENCODERS[output.suffix.lower()]
@@ -193,9 +212,12 @@ def job_settings(
         key, equals, value = option.partition("=")
         if not key or not equals:
             raise UsageError(f"--option {option}: give KEY=VALUE")
-        pairs[key] = value
+        if pairs.setdefault(key, value) != value:
+            raise UsageError(
+                f"--option {key}={pairs[key]} and --option {option} are both given: leave one out"
+            )
     video = VideoSettings(
-        encoder=encoder,
+        encoder=ENCODERS_OF.get(encoder.lower(), encoder),
         crf=crf,
         preset=preset,
         pix_fmt=pix_fmt,

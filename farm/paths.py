@@ -147,8 +147,8 @@ def check_place(path: Path) -> None:
 def check_free(output: Path, overwrite: bool | None) -> None:
     """Raises OutputError for an output that is there already, unless it may be replaced."""
     if os.path.lexists(output) and not overwrite:
-        advice = "-n says never to overwrite" if overwrite is False else "replace it with -y"
-        raise OutputError(f"{printable(output)} exists already; {advice}, or choose another name")
+        advice = ", and -n says to keep it;" if overwrite is False else "; replace it with -y, or"
+        raise OutputError(f"{printable(output)} exists already{advice} choose another name")
 
 
 def check_name_length(output: Path, suffix: str = "") -> None:

@@ -46,8 +46,12 @@ _REFUSED_FORMATS = {
     "tiff": ("yuv420p", "yuv422p", "yuv440p", "yuv444p", "yuv410p", "yuv411p"),
     "ffv1": ("yaf16le", "grayf16le", "gbrpf16le", "gbrpf32le"),
     "libx265": ("yuva420p", "yuva420p10le"),
-    "libvpx-vp9": ("gbrap", "yuva422p", "yuva444p"),
+    # Transparency would be a stream of its own beside the packets' bytes, and be lost unsaid.
+    "libvpx-vp9": ("gbrap", "yuva420p", "yuva422p", "yuva444p"),
+    "libvpx": ("yuva420p",),
 }
+#: Encoders whose RGB becomes 4:2:0 unasked: of what they make few players show anything else.
+PLAYED_AS_420 = ("libx264", "libx265", "libvpx-vp9")
 #: The highest frame rate an encoder takes as its hint, where it minds.
 _FRAME_RATE_MAX = {"libsvtav1": 240}
 #: swscale's numbers for the matrices it can convert between, by H.273 code point.
@@ -153,7 +157,9 @@ def choose_picture(index: SourceIndex, settings: VideoSettings) -> Picture:
     elif not offered or source in offered:
         target, color_range = source, source_range
     else:
-        best, _ = find_best_pix_fmt_of_list(offered, source, has_alpha=has_alpha(source))
+        # Grey pictures are as near to RGB as to YUV, which more players show.
+        near = offered if is_rgb(source) else [name for name in offered if not is_rgb(name)]
+        best, _ = find_best_pix_fmt_of_list(near or offered, source, has_alpha=has_alpha(source))
         if best is None:
             raise UsageError(f"{settings.encoder} takes no pixel format that {index.pix_fmt} can become")
         target, color_range = best.name, source_range
@@ -179,13 +185,13 @@ def whole_picture(index: SourceIndex) -> Picture:
 
 
 def _for_players(index: SourceIndex, settings: VideoSettings) -> bool:
-    """Whether RGB becomes 4:2:0 unasked: of H.264 and HEVC few players show anything else. Not where the size
-    is odd, and not where nothing is to be lost."""
-    lossless = settings.crf == 0 or settings.options.get("qp") == "0"
+    """Whether RGB becomes 4:2:0 unasked. Not where the size is odd, and not where nothing is to be lost."""
+    lossless = settings.crf == 0 and settings.encoder != "libvpx-vp9"
+    lossless = lossless or settings.options.get("qp") == "0" or settings.options.get("lossless") == "1"
     listed = ":".join(settings.options.get(name, "") for name in LIST_OPTIONS).split(":")
     lossless = lossless or "lossless=1" in listed or "qp=0" in listed
     even = index.width % 2 == 0 and index.height % 2 == 0
-    return settings.encoder in ("libx264", "libx265") and even and not lossless
+    return settings.encoder in PLAYED_AS_420 and even and not lossless
 
 
 def conform(frame: av.VideoFrame, picture: Picture) -> av.VideoFrame:

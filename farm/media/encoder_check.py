@@ -16,6 +16,7 @@ import msgspec
 
 from farm.errors import UsageError
 from farm.media.encode import (
+    PLAYED_AS_420,
     Picture,
     choose_picture,
     codec_of,
@@ -99,12 +100,37 @@ def _warnings(index: SourceIndex, settings: VideoSettings, picture: Picture) -> 
         )
     if has_alpha(index.pix_fmt) and not has_alpha(picture.pix_fmt):
         warnings.append(f"transparency is lost: {picture.pix_fmt} has none")
-    return [*warnings, *_for_players(index, settings, picture)]
+    return [*warnings, *(_for_players(index, settings, picture) or _coarser(index, settings, picture))]
+
+
+def _coarser(index: SourceIndex, settings: VideoSettings, picture: Picture) -> list[str]:
+    """What is lost where an encoder takes no format as fine as the source's; not where one was asked for."""
+    if settings.pix_fmt is not None:
+        return []
+    (bits, colour), (bits_left, colour_left) = _fineness(index.pix_fmt), _fineness(picture.pix_fmt)
+    losses = []
+    if bits > bits_left:
+        losses.append(f"{bits} bits a colour become {bits_left}")
+    if colour > colour_left:
+        losses.append("colour loses resolution")
+    taken = f"{settings.encoder} is given {picture.pix_fmt}, for it takes no {index.pix_fmt}"
+    return [f"{taken}: {' and '.join(losses)}"] if losses else []
+
+
+def _fineness(pix_fmt: str) -> tuple[int, int]:
+    """Bits of a colour, and the places within 64x64 pixels that have a colour of their own."""
+    components = av.VideoFormat(pix_fmt, 64, 64).components
+    if is_rgb(pix_fmt):
+        return max(part.bits for part in components), 64 * 64
+    colours = [part.width * part.height for part in components if part.is_chroma and not part.is_alpha]
+    # PyAV calls colour that isn't subsampled no chroma: it is what has all its places.
+    full = 64 * 64 if len([part for part in components if not part.is_alpha]) == 3 else 0
+    return max(part.bits for part in components), min(colours, default=full)
 
 
 def _for_players(index: SourceIndex, settings: VideoSettings, picture: Picture) -> list[str]:
     """What is to be said where RGB, or a filter, makes a kind of H.264 or HEVC that few players know."""
-    if settings.pix_fmt is not None or settings.encoder not in ("libx264", "libx265"):
+    if settings.pix_fmt is not None or settings.encoder not in PLAYED_AS_420:
         return []
     from_rgb = is_rgb(index.pix_fmt)
     if picture.pix_fmt.startswith("yuv420p"):

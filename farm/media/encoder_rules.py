@@ -115,6 +115,17 @@ _LIMITS: Final = {
     "svtav1-params": ("mbr", "buf-sz"),
 }
 
+#: By the list, entries each of which says alone how many bits a picture gets, and values that leave it open.
+_SIZES: Final = {
+    "": ("crf", "qp", "b"),
+    "x264-params": ("crf", "qp", "bitrate"),
+    "x265-params": ("crf", "qp", "bitrate"),
+    "svtav1-params": ("crf", "qp", "tbr"),
+}
+_OPEN: Final = {"crf": ("", "-1"), "qp": ("", "-1")}
+#: Encoders that go by one of these and pass over the others in silence; for VP9 a rate limits a quality.
+_ONE_SIZE: Final = ("libx264", "libx264rgb", "libx265", "libsvtav1")
+
 #: Measured with x264 at 1500 kbit/s (docs/encoders.md): frames in a part, and what the rate fell short by.
 _AVERAGE_SHORTFALL: Final = ((24, 31), (60, 18), (120, 8), (240, 4))
 
@@ -137,6 +148,26 @@ def refuse_options(settings: VideoSettings) -> None:
             why = next((_REFUSED_FLAGS[f] for sign, f in signs if sign != "-" and f in _REFUSED_FLAGS), None)
         if why is not None:
             raise UsageError(f"--option {entry.said} can't be used here: {why}")
+    _refuse_contradictions(settings)
+
+
+def _refuse_contradictions(settings: VideoSettings) -> None:
+    """Raises UsageError for two that say the same thing, of which the encoder would go by one unsaid."""
+    sizes = [f"--crf {settings.crf:g}"] if settings.crf is not None else []
+    sizes += [
+        f"--option {entry.said}"
+        for entry in _entries(settings)
+        if entry.name in _SIZES[entry.where] and entry.value not in _OPEN.get(entry.name, ("", "0"))
+    ]
+    presets = [f"--preset {settings.preset}"] if settings.preset else []
+    presets += [f"--option preset={value}" for name, value in settings.options.items() if name == "preset"]
+    twice = settings.crf is not None and "crf" in settings.options
+    for said in (sizes if twice or settings.encoder in _ONE_SIZE else [], presets):
+        if len(said) > 1:
+            raise UsageError(
+                f"{said[0]} and {said[1]} are both given, and {settings.encoder} goes by one of them: "
+                "leave the other out"
+            )
 
 
 def rate_warnings(settings: VideoSettings) -> list[str]:

@@ -11,7 +11,7 @@ from console import options as opt
 from console import sourceoptions as src
 from farm.errors import UsageError
 from farm.events import RelayOptions
-from farm.settings import JobSettings
+from farm.settings import JobSettings, VideoSettings
 
 
 def options(**changes: Any) -> RelayOptions:
@@ -71,3 +71,21 @@ def test_sound_asked_for_in_images_is_refused() -> None:
     assert made("auto").audio == "auto" and made("none").audio == "none"
     with pytest.raises(UsageError, match="--audio flac: images hold no sound"):
         made("flac")
+
+
+def test_a_codec_s_name_is_that_of_its_encoder_and_an_option_has_one_value() -> None:
+    def made(encoder: str, *options: str) -> VideoSettings:
+        source = src.source_settings(None, None, "keep", "scale", "skip")
+        none = (None, None, None)
+        return src.job_settings(Path("o.mkv"), encoder, *none, options, 1, "auto", None, source).video
+
+    assert [made(name).encoder for name in ("h264", "x265", "AV1", "prores", "ffv1")] == [
+        "libx264",
+        "libx265",
+        "libsvtav1",
+        "prores_ks",
+        "ffv1",
+    ]
+    assert made("x264", "bf=2", "bf=2").options == {"bf": "2"}
+    with pytest.raises(UsageError, match="--option bf=2 and --option bf=3 are both given"):
+        made("x264", "bf=2", "bf=3")

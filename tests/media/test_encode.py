@@ -103,7 +103,10 @@ def test_an_odd_size_is_refused_in_the_encoders_words() -> None:
 def test_the_encoder_keeps_the_sources_clock_shape_and_colours(encoder: str, container: str) -> None:
     index = an_index(color_range=1, color_primaries=9, color_trc=16, colorspace=9, pix_fmt="yuv420p10le")
     settings = VideoSettings(encoder=encoder)
-    assert check(index, settings, container) == []
+    said = check(index, settings, container)
+    assert all("10 bits a colour become 8" in words for words in said) and (encoder == "libvpx-vp9") == bool(
+        said
+    )
     context = open_encoder(index, settings)
     assert context.options == {}
     assert context.time_base == Fraction(1, 12800)
@@ -141,6 +144,16 @@ def test_hdr_data_reaches_the_stream(encoder: str) -> None:
 def test_what_is_lost_is_said() -> None:
     assert "transparency" in check_encoder(an_index(pix_fmt="bgra"), VideoSettings())[0]
     assert "average rate" in check_encoder(an_index(), VideoSettings(options={"b": "300k"}))[0]
+    vp9, svt = VideoSettings(encoder="libvpx-vp9"), VideoSettings(encoder="libsvtav1")
+    assert "transparency" in check_encoder(an_index(pix_fmt="yuva420p"), vp9)[0]
+    coarser = "libvpx-vp9 is given yuv420p, for it takes no yuv420p10le: 10 bits a colour become 8"
+    assert check_encoder(an_index(pix_fmt="yuv420p10le"), vp9) == [coarser]
+    assert "colour loses resolution" in check_encoder(an_index(pix_fmt="yuv444p"), svt)[0]
+    assert "colour loses resolution" in check_encoder(an_index(pix_fmt="gbrp"), svt)[0]
+    asked = VideoSettings(encoder="libvpx-vp9", pix_fmt="yuv420p")
+    assert check_encoder(an_index(pix_fmt="yuv420p10le"), asked) == []
+    for grey in ("gray", "gray10le", "yuv411p", "yuv420p"):
+        assert check_encoder(an_index(pix_fmt=grey), VideoSettings()) == []
 
 
 @pytest.mark.parametrize(
@@ -154,7 +167,10 @@ def test_what_is_lost_is_said() -> None:
         ("pal8", "libx264", ("yuv420p", 1)),
         ("rgb48be", "libx264", ("yuv420p", 1)),
         ("rgb48be", "libx265", ("yuv420p10le", 1)),
-        ("argb", "libvpx-vp9", ("yuva420p", 1)),
+        ("argb", "libvpx-vp9", ("yuv420p", 1)),
+        ("yuva444p12le", "libvpx-vp9", ("yuv444p", 0)),
+        ("yuva420p", "libvpx", ("yuv420p", 0)),
+        ("gray10le", "libvpx-vp9", ("yuv444p", 0)),
         ("gbrp10le", "libx265", ("yuv420p10le", 1)),
     ],
 )

@@ -87,6 +87,39 @@ def test_what_parts_cannot_have_is_refused_with_what_to_use(option: str, words: 
 
 
 @pytest.mark.parametrize(
+    ("settings", "both"),
+    [
+        (video("libx264", "crf=30", crf=20.0), "--crf 20 and --option crf=30"),
+        (video("libx264", "qp=30", crf=20.0), "--crf 20 and --option qp=30"),
+        (video("libx264", "b=2M", crf=20.0), "--crf 20 and --option b=2M"),
+        (video("libx265", "x265-params=ref=2:crf=30", crf=20.0), "--crf 20 and --option x265-params=crf=30"),
+        (
+            video("libx264", "x264-params=qp=3:bitrate=9"),
+            "x264-params=qp=3 and --option x264-params=bitrate=9",
+        ),
+        (video("libsvtav1", "qp=30", crf=20.0), "--crf 20 and --option qp=30"),
+        (video("libvpx-vp9", "crf=30", crf=20.0), "--crf 20 and --option crf=30"),
+        (video("libx264", "preset=slow", preset="fast"), "--preset fast and --option preset=slow"),
+    ],
+)
+def test_two_that_say_the_same_are_refused_for_the_encoder_goes_by_one(
+    settings: VideoSettings, both: str
+) -> None:
+    with pytest.raises(UsageError) as refusal:
+        refuse_options(settings)
+    assert f"{both} are both given, and {settings.encoder} goes by one" in str(refusal.value)
+
+
+def test_a_rate_beside_a_quality_is_left_where_it_means_something() -> None:
+    for settings in (
+        video("libvpx-vp9", "b=2M", crf=30.0),  # which limits it
+        video("libx264", "b=0", "maxrate=2M", "bufsize=4M", "qp=-1", crf=20.0),
+        video("libsvtav1", "svtav1-params=rc=1:tbr=500"),
+    ):
+        refuse_options(settings)
+
+
+@pytest.mark.parametrize(
     "option",
     [
         "flags=+cgop-pass1",
