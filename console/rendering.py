@@ -18,10 +18,11 @@ from console.detach import invocation, start_detached, ui_of_detached
 from console.groups import grouped
 from console.interrupts import heed_interrupts
 from console.run import carry_out, new_run_id, print_plan
+from console.waiting import waiting
 from farm.errors import ExitCode, UsageError
 from farm.folder import holds_run
 from farm.journal import RunCatalogue
-from farm.paths import FOLDER_SUFFIX, run_folder_path
+from farm.paths import FOLDER_SUFFIX, printable, run_folder_path
 from farm.plan import JobRequest, make_plan, request_of
 from farm.sampling import parse_sample
 from farm.trim import parse_trim
@@ -146,7 +147,9 @@ def render(
     shown = showing.options(drain_timeout)
     captions = plot.captions if plot is not None and not no_captions else ()
     shown = show.presented(shown, pause_on, captions)
-    plan = make_plan(request)
+    silent = showing.quiet or showing.ui == "none"
+    with waiting(f"reading {printable(source)}", silent=silent) as on_progress:
+        plan = make_plan(request, on_progress=on_progress)
     if dry_run:
         print_plan(plan)
         return ExitCode.DONE
@@ -211,7 +214,10 @@ def resume(
     if workers is not None or fleet is not None:
         changes["fleet"] = opt.fleet(workers, fleet, overhead)
     shown = showing.options(drain_timeout)
-    plan = make_plan(replace(request, **changes))
+    request = replace(request, **changes)
+    silent = showing.quiet or showing.ui == "none"
+    with waiting(f"reading {printable(request.source)}", silent=silent) as on_progress:
+        plan = make_plan(request, on_progress=on_progress)
     return carry_out(plan, shown, new_run_id(), report=invocation(context).report)
 
 

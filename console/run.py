@@ -138,6 +138,7 @@ def print_plan(plan: Plan) -> None:
     rate = f"{source.frame_rate[0] / source.frame_rate[1]:.3f} fps" if source.frame_rate else "no frame rate"
     sizes = [plan.grid.size(part) for part in range(plan.grid.parts)]
     video = request.settings.video
+    speeds = ", ".join(_speed(profile) for profile in request.fleet)
     lines = [
         f"input     {printable(request.source)}",
         f"video     {source.codec} {source.width}x{source.height} {source.pix_fmt}, {rate}, "
@@ -150,7 +151,7 @@ def print_plan(plan: Plan) -> None:
         + (f", preset {video.preset}" if video.preset else ""),
         *((f"sample    {_sample(plan, request.sample)}",) if request.sample is not None else ()),
         *(f"stream    {line}" for line in plan.probed.streams),
-        f"fleet     {len(request.fleet)} workers: {', '.join(_speed(p) for p in request.fleet)}",
+        f"fleet     {text.plural(len(request.fleet), 'worker')}: {speeds}",
         f"policy    {request.options.policy}, tail {request.options.tail}",
         f"output    {printable(request.output)}",
         f"folder    {printable(plan.folder_path)}" + (" (resumed)" if plan.resumes else ""),

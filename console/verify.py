@@ -9,7 +9,7 @@ Rules of this file:
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 import typer
@@ -19,6 +19,7 @@ from console import sourceoptions as src
 from console import text
 from console.evidence import Evidence, Found, find_evidence, named_evidence
 from console.streams import give_line
+from console.waiting import waiting
 from farm.contents import Contents
 from farm.difference import Difference, in_part
 from farm.engines.child import ChildCrashed, run_in_child_blocking
@@ -34,6 +35,12 @@ from farm.settings import CONTAINERS, IMAGES, JobSettings
 from farm.source import SourceIndex, save_index
 from farm.trim import parse_trim
 
+_Task = Literal["read_finished", "index_job", "check_finished"]
+_DOING: Final[dict[_Task, str]] = {
+    "read_finished": "reading",
+    "index_job": "reading",
+    "check_finished": "checking",
+}
 _OF_IMAGES = "give it as it was rendered, such as frame_%05d.png"
 
 
@@ -222,7 +229,7 @@ class _Inspection:
             checked = self._child(
                 log,
                 "check_finished",
-                self._output.absolute(),
+                self._output,
                 self._contents,
                 index_path,
                 settings,
@@ -237,7 +244,7 @@ class _Inspection:
         """Read the output, and compare it with what there is to compare with."""
         unreadable: VerificationError | None = None
         try:
-            self._contents = self._child(log, "read_finished", self._output.absolute())
+            self._contents = self._child(log, "read_finished", self._output)
         except VerificationError as error:
             unreadable = error
         self._found = find_evidence(self._output, self._contents, named)
@@ -271,7 +278,7 @@ class _Inspection:
             return None, settings, ()
         container = IMAGES if is_images(self._output) else CONTAINERS.get(self._output.suffix.lower(), "mp4")
         taken = asked.over(settings or JobSettings(container=container))
-        index = self._child(log, "index_job", self._against.absolute(), taken)
+        index = self._child(log, "index_job", self._against, taken)
         assert isinstance(index, SourceIndex)
         if manifest is not None and index.fingerprint != manifest.run.fingerprint:
             self._notes.append(
@@ -316,9 +323,13 @@ class _Inspection:
     def _manifest(self) -> Manifest | None:
         return self._found.evidence.manifest if self._found.evidence is not None else None
 
-    def _child(self, log: Path, task: str, *args: object) -> Any:
+    def _child(self, log: Path, task: _Task, read: Path, *args: object) -> Any:
+        """What a task finds out about the file ``read``."""
         try:
-            return run_in_child_blocking(f"farm.media.tasks:{task}", *args, log=log)
+            with waiting(f"{_DOING[task]} {printable(read)}") as on_progress:
+                return run_in_child_blocking(
+                    f"farm.media.tasks:{task}", read.absolute(), *args, log=log, on_progress=on_progress
+                )
         except ChildCrashed as crash:
             raise VerificationError(
                 f"{printable(self._output)} is not right: reading it crashed the media library"

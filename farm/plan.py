@@ -6,6 +6,7 @@ Rule: everything that can be known to fail is refused here, in one sentence, and
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -103,8 +104,13 @@ class OpenedRun:
     placed: ev.OutputVerified | None = None  #: the output is there, and seems to be this run's
 
 
-def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
-    """Check the output, probe the input in a child process, cut the grid.
+def make_plan(
+    request: JobRequest,
+    log: Path | None = None,
+    on_progress: Callable[[float], None] = lambda fraction: None,
+) -> Plan:
+    """Check the output, probe the input in a child process, cut the grid. ``on_progress`` hears fractions
+    from 0 to 1, of each pass over the input.
 
     Raises UsageError, InputError or OutputError, and leaves nothing behind.
     """
@@ -123,7 +129,7 @@ def make_plan(request: JobRequest, log: Path | None = None) -> Plan:
     parse_policy(request.options.policy)
     parse_tail(request.options.tail)
     with scratch_folder() as scratch:
-        probed = _probe(request, log or scratch / "probe.log")
+        probed = _probe(request, log or scratch / "probe.log", on_progress)
     if probed.not_alike and not request.options.allow_nondeterministic:
         raise UsageError(
             f"{probed.not_alike}: the film would come out otherwise each time; choose other options, or give "
@@ -175,10 +181,14 @@ def _with_existing(request: JobRequest, note: Path) -> JobRequest:
     return replace(request, settings=msgspec.structs.replace(request.settings, images=images))
 
 
-def _probe(request: JobRequest, log: Path) -> Probed:
+def _probe(request: JobRequest, log: Path, on_progress: Callable[[float], None]) -> Probed:
     def ask() -> object:
         return run_in_child_blocking(
-            "farm.media.tasks:probe_job", request.source.absolute(), request.settings, log=log
+            "farm.media.tasks:probe_job",
+            request.source.absolute(),
+            request.settings,
+            log=log,
+            on_progress=on_progress,
         )
 
     try:

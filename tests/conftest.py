@@ -13,6 +13,10 @@ from farm.engines.child import run_in_child_blocking
 
 ROOT = Path(__file__).resolve().parents[1]
 
+# Where Python is told to keep no bytecode, as in many a container, each of the hundreds of commands that
+# tests start would compile all of ours again, half of what a start costs. xdist's workers start after this.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # Hypothesis' own 200 ms an example: a busy machine is no fault of ours.
 settings.register_profile("uneven", deadline=None)
 settings.load_profile("uneven")

@@ -43,7 +43,7 @@ def test_it_is_refused_in_a_sentence_that_says_what_to_do_and_leaves_nothing(
 ) -> None:
     found = replace(probe_job(source, SETTINGS), not_alike=Difference(24, 7).words("libx264"))
 
-    def probe(request: plan.JobRequest, log: Path) -> Probed:
+    def probe(*asked: object) -> Probed:
         return found
 
     monkeypatch.setattr(plan, "_probe", probe)

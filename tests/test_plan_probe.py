@@ -38,7 +38,7 @@ def probe(monkeypatch: pytest.MonkeyPatch, *codes: int) -> int:
         fleet=(),
     )
     with pytest.raises((Crashes, InputError)) as ended:
-        plan._probe(request, Path("log"))
+        plan._probe(request, Path("log"), lambda fraction: None)
     return asked if ended.type is Crashes else -asked
 
 

@@ -68,7 +68,7 @@ def test_a_worker_ignores_fields_of_a_later_relay(answer: msg.AnyAnswer) -> None
     assert decode_answer(json.dumps(fields).encode()) == answer
 
 
-@pytest.mark.parametrize("data", [b"", b"\0", b"{}", b"\n" * 9, bytes(range(256)) * 20_480])
+@pytest.mark.parametrize("data", [b"", b"\0", b"{}", b"\n" * 9, bytes(range(256)) * 20_480], ids=len)
 def test_the_bytes_of_a_block_travel_as_they_are(data: bytes) -> None:
     block = msg.Block(seq=5, token="c0#1@e1", part=4, index=1, of=2, crc=7, data=data)
     sent = encode(block)

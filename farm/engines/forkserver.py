@@ -37,7 +37,7 @@ from farm.engines.reaper import Reaper
 from farm.scratch import Scratch, socket_root
 
 #: Imported once by the fork server, by name: never in this process.
-PRELOAD = ("av", "numpy", "farm.media.render", "farm.worker.main")
+PRELOAD = ("av", "farm.media.tasks", "farm.worker.main")
 
 #: What multiprocessing reports when the fork server itself ended: the child's fate is unknown.
 EXIT_UNKNOWN = 255

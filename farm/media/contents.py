@@ -26,7 +26,6 @@ from av.video.stream import VideoStream
 from farm.contents import Contents, StreamContents, container_family, new_checksums, new_times
 from farm.media.streams import codec_name
 
-_PROGRESS_PACKETS = 256
 _LENGTH_PREFIXED = frozenset({"h264", "hevc"})
 
 
@@ -50,9 +49,9 @@ def film_of(file: InputContainer) -> VideoStream:
 def read_contents(
     path: Path,
     container: str | None = None,
-    on_packet: Callable[[int], None] = lambda packets: None,
+    on_progress: Callable[[float], None] = lambda fraction: None,
 ) -> Contents:
-    """Read ``path`` whole. ``on_packet`` hears now and then how many packets of the video are read.
+    """Read ``path`` whole. ``on_progress`` hears fractions from 0 to 1, by where in the file it is.
 
     Raises NoVideo, and av.error.FFmpegError or OSError for a file that can't be opened.
     """
@@ -61,6 +60,7 @@ def read_contents(
         family = container_family(file.format.name)
         reading = _Reading(video, promised=video.frames if family == "mp4" else 0)
         tallies = [_Tally() for _ in file.streams]
+        read_bytes, whole_bytes = 0, max(path.stat().st_size, 1)
         try:
             for packet in file.demux():
                 if not packet.size:
@@ -68,8 +68,8 @@ def read_contents(
                 tallies[packet.stream.index].add(packet)
                 if packet.stream.index == video.index:
                     reading.add(packet)
-                    if len(reading.pts) % _PROGRESS_PACKETS == 1:
-                        on_packet(len(reading.pts))
+                    read_bytes = max(read_bytes, packet.pos or 0)
+                    on_progress(min(read_bytes / whole_bytes, 1.0))
         except av.error.FFmpegError as error:
             reading.note(f"it can't be read any further after frame {len(reading.pts)}: {error.strerror}")
         reading.finish()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from fractions import Fraction
 from itertools import pairwise
@@ -46,8 +46,13 @@ _UNSPECIFIED = 2
 _SAID_MAX = 100  # characters of what FFmpeg says
 
 
-def filter_index(index: SourceIndex, settings: JobSettings) -> SourceIndex:
+def filter_index(
+    index: SourceIndex,
+    settings: JobSettings,
+    on_progress: Callable[[float], None] = lambda fraction: None,
+) -> SourceIndex:
     """The index of the frames that come out of the filters in the settings when those of ``index`` go in.
+    ``on_progress`` hears fractions from 0 to 1.
 
     Raises UsageError for filters that can't be had, InputError for a file they need and for a film that can't
     be read.
@@ -80,7 +85,7 @@ def filter_index(index: SourceIndex, settings: JobSettings) -> SourceIndex:
         ),
     )
     if judged.retimes:
-        filtered = trial.retimed(filtered, shown)
+        filtered = trial.retimed(filtered, shown, on_progress)
     return msgspec.structs.replace(filtered, warnings=(*filtered.warnings, *_words(index, filtered)))
 
 
@@ -114,7 +119,7 @@ def _words(index: SourceIndex, filtered: SourceIndex) -> Iterator[str]:
     if plan.whole:
         yield f"the film is rendered as one part, by one worker, from its start: {'; '.join(plan.whole)}"
     if plan.retimes:
-        yield f"{index.frames} frames go into the filters, {filtered.frames} come out"
+        yield f"{index.frames:,} frames go into the filters, {filtered.frames:,} come out"
 
 
 class _Trial:
@@ -139,11 +144,13 @@ class _Trial:
             raise UsageError("--filter: not one frame comes out of these filters")
         return first, listen(self._first)
 
-    def retimed(self, filtered: SourceIndex, shown: Shown) -> SourceIndex:
+    def retimed(
+        self, filtered: SourceIndex, shown: Shown, on_progress: Callable[[float], None]
+    ) -> SourceIndex:
         """``filtered`` with the times of the frames that come out. Raises UsageError, InputError."""
         source = self._index
         self._damaged = 0
-        frames = list(self._times())
+        frames = list(self._times(on_progress))
         damage = []
         if self._damaged:
             damage = [f"{self._damaged} of {source.frames} frames before the filters are lost or damaged"]
@@ -167,9 +174,9 @@ class _Trial:
             cut=None if source.cut is None else (round(source.cut[0] * ratio), _scaled(source.cut[1], ratio)),
         )
 
-    def _times(self) -> Iterator[tuple[int, Fraction]]:
+    def _times(self, on_progress: Callable[[float], None]) -> Iterator[tuple[int, Fraction]]:
         try:
-            for frame in self._run():
+            for frame in self._run(on_progress):
                 if frame.pts is None or frame.time_base is None:
                     raise UsageError("--filter: a frame comes out of these filters without a time")
                 yield frame.pts, frame.time_base
@@ -188,13 +195,20 @@ class _Trial:
         except ReadAgain:
             return next(self._run(show=show), None)
 
-    def _run(self, *, show: bool = False, linear: bool = True) -> Iterator[av.VideoFrame]:
+    def _run(
+        self,
+        on_progress: Callable[[float], None] = lambda fraction: None,
+        *,
+        show: bool = False,
+        linear: bool = True,
+    ) -> Iterator[av.VideoFrame]:
         """What comes out of the graph for the whole film."""
         graph = FilterGraph(self._judged, self._index, self._formats, show=show)
         turn = Turner(self._index)
         reader = open_reader(self._index, self._settings, linear=linear)
         try:
             for number, frame in reader.read(0, self._index.frames):
+                on_progress(number / self._index.frames)
                 self._damaged += frame.is_corrupt
                 yield from graph.push(turn(frame), number)
                 if graph.ended:

@@ -11,7 +11,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from itertools import pairwise
@@ -25,6 +25,7 @@ from av.stream import Disposition, Stream
 from av.video.stream import VideoStream
 
 from farm.errors import InputError
+from farm.media.ending import missing_end
 from farm.media.hdr import content_light, display_matrix, mastering_display
 from farm.media.read import INTRA, RECOVERING_CODECS, VideoPacket, decode, open_video, real_packets
 from farm.media.times import measured_rate, nominal_rate, rational, usable_times
@@ -42,7 +43,6 @@ _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 _NOT_VIDEO = Disposition.attached_pic | Disposition.timed_thumbnails
 _NO_TIMESTAMPS = cast(int, Flags.no_timestamps.value)
 _FRAME_RATE_GUESS = Fraction(25)
-_TOLERATED_SHARE = 0.95
 _UNSPECIFIED = 2
 _RGB = 0
 
@@ -81,9 +81,12 @@ class _Trial(NamedTuple):
     damaged: tuple[int | None, ...]  #: the times of the packets at which there was a sign of damage
 
 
-def index_source(path: Path, *, stream: int | None = None) -> SourceIndex:
+def index_source(
+    path: Path, *, stream: int | None = None, on_progress: Callable[[float], None] = lambda fraction: None
+) -> SourceIndex:
     """Index the video of a file. ``stream``: its index within the container, by default the first video
-    stream that has frames and isn't a cover picture.
+    stream that has frames and isn't a cover picture. ``on_progress`` hears fractions from 0 to 1, of each
+    pass over the file.
 
     Raises InputError, with one sentence, for anything that can't be rendered.
     """
@@ -96,11 +99,11 @@ def index_source(path: Path, *, stream: int | None = None) -> SourceIndex:
         raise InputError(f"{path} can't be opened as a video: {_reason(error)}") from error
     for number in candidates:
         try:
-            scan = _scan(path, number)
+            scan = _scan(path, number, on_progress)
         except av.error.FFmpegError as error:
             raise InputError(f"{path} can't be read: {_reason(error)}") from error
         if scan.packets:
-            return _index(path, number, scan, others[number])
+            return _index(path, number, scan, others[number], on_progress)
     raise InputError(f"{path} has a video stream but not a single frame in it")
 
 
@@ -164,7 +167,8 @@ def _describe(stream: Stream) -> StreamInfo:
     )
 
 
-def _scan(path: Path, number: int) -> _Scan:
+def _scan(path: Path, number: int, on_progress: Callable[[float], None]) -> _Scan:
+    read_bytes, whole_bytes = 0, max(path.stat().st_size, 1)
     container, video = open_video(str(path.absolute()), number)
     entries: list[PacketEntry] = []
     corrupt: list[int | None] = []
@@ -174,6 +178,8 @@ def _scan(path: Path, number: int) -> _Scan:
         try:
             for packet in real_packets(container, video):
                 entries.append(_entry(packet))
+                read_bytes = max(read_bytes, packet.pos or 0)
+                on_progress(min(read_bytes / whole_bytes, 1.0))
                 corrupt += [packet.pts] if packet.is_corrupt else []
                 if packet.pts is not None:
                     over = packet.pts + (packet.duration or 0)
@@ -194,16 +200,22 @@ def _entry(packet: VideoPacket) -> PacketEntry:
     )
 
 
-def _index(path: Path, number: int, scan: _Scan, others: tuple[StreamInfo, ...]) -> SourceIndex:
+def _index(
+    path: Path,
+    number: int,
+    scan: _Scan,
+    others: tuple[StreamInfo, ...],
+    on_progress: Callable[[float], None],
+) -> SourceIndex:
     container, video = open_video(str(path.absolute()), number)
     with container:
         reason = _linear_reason(container, video, scan)
-        trial = _try(path, container, video, scan, everything=bool(reason))
+        trial = _try(path, container, video, scan, on_progress, everything=bool(reason))
         reason = reason or _contradiction(video, scan, trial)
         if reason and not trial.ended:
             container.close()
             container, video = open_video(str(path.absolute()), number)
-            trial = _try(path, container, video, scan, everything=True)
+            trial = _try(path, container, video, scan, on_progress, everything=True)
         return _assemble(path, container, video, scan, trial, reason, others)
 
 
@@ -233,7 +245,13 @@ def _linear_reason(container: InputContainer, video: VideoStream, scan: _Scan) -
 
 
 def _try(
-    path: Path, container: InputContainer, video: VideoStream, scan: _Scan, *, everything: bool
+    path: Path,
+    container: InputContainer,
+    video: VideoStream,
+    scan: _Scan,
+    on_progress: Callable[[float], None],
+    *,
+    everything: bool,
 ) -> _Trial:
     """Decode from the start: past the odd head and some pictures more, or to the end."""
     pts: list[int | None] = []
@@ -261,6 +279,7 @@ def _try(
     for frame in decode(video, packets(), note_damage):
         first = first or frame
         pts.append(frame.pts)
+        on_progress(min(fed / len(scan.packets), 1.0))
         if frame.pict_type not in INTRA:
             predicted.add(frame.pts)
         if not everything and len(pts) >= _HEAD_PICTURES and fed > scan.head:
@@ -302,7 +321,8 @@ def _assemble(
     time_base = video.time_base or Fraction(1, 1000)
     nominal = nominal_rate(video)
     decided = trial.pts if reason else scan.walk()
-    pts, note = usable_times(decided, (nominal or _FRAME_RATE_GUESS) * time_base)
+    raw = bool(container.format.flags & _NO_TIMESTAMPS)
+    pts, note = usable_times(decided, (nominal or _FRAME_RATE_GUESS) * time_base, raw=raw)
     warnings += [note] if note else []
     times = set() if note else set(pts)
     shown_keys = (p.pts for p in scan.packets[scan.first_key or 0 :] if p.key and not p.discard)
@@ -327,7 +347,7 @@ def _assemble(
         linear=bool(reason),
         linear_reason=reason,
         others=others,
-        damage=tuple(_damage(container, video, scan, trial, pts if times else ())),
+        damage=tuple(_damage(path, container, video, scan, trial, pts if times else ())),
         warnings=tuple(warnings),
         color_range=frame.color_range or context.color_range,
         color_primaries=_known(frame.color_primaries, context.color_primaries),
@@ -351,7 +371,12 @@ def _timecode(container: InputContainer, video: VideoStream) -> str:
 
 
 def _damage(
-    container: InputContainer, video: VideoStream, scan: _Scan, trial: _Trial, pts: Sequence[int]
+    path: Path,
+    container: InputContainer,
+    video: VideoStream,
+    scan: _Scan,
+    trial: _Trial,
+    pts: Sequence[int],
 ) -> list[Damage]:
     """``pts``: of the frames; empty where they aren't the packets' times."""
     damage = []
@@ -359,41 +384,25 @@ def _damage(
         words = f"it begins with {scan.first_key} packets before the first keyframe: not decodable"
         damage.append(Damage(words, tuple(pts[:1])))
     if scan.corrupt:
-        damage.append(Damage(f"{len(scan.corrupt)} of its packets are damaged", _places(scan.corrupt, pts)))
+        count = len(scan.corrupt)
+        words = f"{count} of its packets {'is' if count == 1 else 'are'} damaged"
+        damage.append(Damage(words, _places(scan.corrupt, pts)))
     elif trial.damaged:
         words = "some of its pictures are damaged or can't be decoded"
         damage.append(Damage(words, _places(trial.damaged, pts)))
-    ending = _missing_end(container, video, scan)
+    ending = _ending(path, container, video, scan)
     return [*damage, Damage(ending, at_end=True)] if ending else damage
+
+
+def _ending(path: Path, container: InputContainer, video: VideoStream, scan: _Scan) -> str:
+    if scan.cut_short:
+        return f"it can be read up to a point only: {scan.cut_short}"
+    return missing_end(path, container, video, len(scan.packets), scan.end)
 
 
 def _places(times: Sequence[int | None], pts: Sequence[int]) -> tuple[int, ...]:
     known = tuple(time for time in times if time is not None)
     return known if pts and len(known) == len(times) else ()
-
-
-def _missing_end(container: InputContainer, video: VideoStream, scan: _Scan) -> str:
-    """What is missing at the end, in words; empty if nothing is. A file that was cut off often ends without
-    an error: only its own word for its length tells."""
-    if scan.cut_short:
-        return f"it can be read up to a point only: {scan.cut_short}"
-    if len(scan.packets) < video.frames * _TOLERATED_SHARE:
-        return f"its header promises {video.frames} frames and {len(scan.packets)} are there"
-    promised = _promised_seconds(container, video)
-    if promised is None or scan.end is None or not video.time_base:
-        return ""
-    end = float((scan.end - min(video.start_time or 0, 0)) * video.time_base)
-    if end >= promised * _TOLERATED_SHARE or promised - end < 1.0:
-        return ""
-    return f"it ends after {end:.1f} s although its header says {promised:.1f} s: probably cut off"
-
-
-def _promised_seconds(container: InputContainer, video: VideoStream) -> float | None:
-    if video.duration is not None and video.time_base:
-        return float(video.duration * video.time_base)
-    if len(container.streams) == 1 and container.duration is not None:
-        return container.duration / av.time_base
-    return None
 
 
 def _has_alpha(frame: av.VideoFrame) -> bool:

@@ -8,7 +8,7 @@ to compare, and that is said.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import av
@@ -62,9 +62,15 @@ def _loses_nothing(video: VideoSettings) -> bool:
 
 
 def compare_pictures(
-    output: Path, contents: Contents, index: SourceIndex, settings: JobSettings | None
+    output: Path,
+    contents: Contents,
+    index: SourceIndex,
+    settings: JobSettings | None,
+    on_progress: Callable[[float], None] = lambda fraction: None,
 ) -> Pictures:
-    """Raises VerificationError if the output or the source can't be decoded."""
+    """``on_progress`` hears fractions from 0 to 1.
+
+    Raises VerificationError if the output or the source can't be decoded."""
     found = _of_images(output, contents) if contents.container == IMAGE_FILES else _of_film(output)
     chosen = settings or JobSettings()
     shown = sorted(contents.pts)
@@ -86,6 +92,7 @@ def compare_pictures(
                 seconds = float(shown[compared] * contents.time_base)
                 return Pictures(compared=compared, differs=compared, seconds=seconds)
             compared += 1
+            on_progress(min(compared / max(contents.frames, 1), 1.0))
     except (av.error.FFmpegError, BadImage, ReadError, OSError) as error:
         raise VerificationError(
             f"{printable(output)} can't be compared with {printable(index.path)} after frame {compared}: "

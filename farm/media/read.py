@@ -22,7 +22,6 @@ from itertools import chain, islice
 from typing import TypeAlias
 
 import av
-import numpy as np
 from av.container import InputContainer
 from av.stream import Discard
 from av.video.frame import PictureType
@@ -96,6 +95,8 @@ def decode(
 
 def frame_crc(frame: av.VideoFrame) -> int:
     """CRC-32 over the visible bytes of a picture: neither the padding of its lines nor of its pixels."""
+    import numpy as np  # which most children never need
+
     crc = 0
     name = frame.format.name
     for number, plane in enumerate(frame.planes):

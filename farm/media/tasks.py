@@ -1,9 +1,13 @@
-"""What is asked of a child process, one function a question. Each returns plain data from farm.facts."""
+"""What is asked of a child process, one function a question. Each returns plain data from farm.facts.
+
+The fork server loads this for all of its children; what only few of them need (NumPy, Pillow) these load.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -13,8 +17,6 @@ from farm.clock import CpuClock, MonotonicClock
 from farm.contents import IMAGE_FILES, Contents
 from farm.errors import UsageError
 from farm.facts import Checked, Pictures, Probed, StitchFacts, VerifyFacts
-from farm.media.burn import Burner
-from farm.media.clip import make_clip
 from farm.media.constant import make_constant
 from farm.media.encode import build_identity, choose_picture
 from farm.media.encoder_check import check_encoder
@@ -39,13 +41,22 @@ from farm.source import SourceIndex, load_index
 from farm.trim import trim_index
 
 
-def probe_job(path: Path, settings: JobSettings) -> Probed:
-    """Index the input and check that the encoder and the container take it. Raises UnevenError."""
-    index = _index(path, settings)
+def _unheard(fraction: float) -> None:
+    """Progress that nobody asked for."""
+
+
+def probe_job(
+    path: Path, settings: JobSettings, *, on_progress: Callable[[float], None] = _unheard
+) -> Probed:
+    """Index the input and check that the encoder and the container take it. Raises UnevenError.
+    ``on_progress`` hears fractions from 0 to 1, of each pass over the input."""
+    index = _index(path, settings, on_progress)
     warnings = check_encoder(index, settings.video)
     if settings.container != IMAGES:
         warnings += check_pair(index, settings.video, settings.container)
     if settings.burn.lines:
+        from farm.media.burn import Burner
+
         warnings += Burner(index, settings, choose_picture(index, settings.video)).warnings
     plan = plan_streams(path, index, settings.container, settings.audio)
     differs = encode_twice(index, settings, CpuClock())
@@ -69,7 +80,7 @@ def probe_job(path: Path, settings: JobSettings) -> Probed:
     )
 
 
-def _index(path: Path, settings: JobSettings) -> SourceIndex:
+def _index(path: Path, settings: JobSettings, on_progress: Callable[[float], None]) -> SourceIndex:
     """Of a video or of numbered images, with the frames that are taken alone. Raises UnevenError.
 
     The order matters: a range counts the frames of the film at its rate, those of a constant rate where one
@@ -78,9 +89,9 @@ def _index(path: Path, settings: JobSettings) -> SourceIndex:
     upright if they are to be, and what comes out of them is what is numbered.
     """
     pattern = find_sequence(path)
-    index = _of_video(path, settings) if pattern is None else _of_images(pattern, settings)
+    index = _of_images(pattern, settings) if pattern else _of_video(path, settings, on_progress)
     if settings.filters.graph:
-        index = filter_index(index, settings)
+        index = filter_index(index, settings, on_progress)
     return number_images(index, settings.images) if settings.container == IMAGES else index
 
 
@@ -97,14 +108,14 @@ def _of_images(pattern: Pattern, settings: JobSettings) -> SourceIndex:
     return index_sequence(pattern, settings)
 
 
-def _of_video(path: Path, settings: JobSettings) -> SourceIndex:
+def _of_video(path: Path, settings: JobSettings, on_progress: Callable[[float], None]) -> SourceIndex:
     for option, value, default in (
         ("--conform", settings.sequence.conform, None),
         ("--on-gap", settings.sequence.on_gap, "fail"),
     ):
         if value != default:
             raise UsageError(f"{option} is for image sequences, and {printable(path)} is not one")
-    index = index_source(path, stream=settings.source.stream)
+    index = index_source(path, stream=settings.source.stream, on_progress=on_progress)
     if settings.source.rotate == "apply" or settings.container == IMAGES:  # which can't say how to be shown
         index = turn_index(index)
     if settings.source.fps is not None:
@@ -158,14 +169,16 @@ def verify_job(
     )
 
 
-def index_job(path: Path, settings: JobSettings) -> SourceIndex:
+def index_job(
+    path: Path, settings: JobSettings, *, on_progress: Callable[[float], None] = _unheard
+) -> SourceIndex:
     """The index of a job that was rendered already; nothing of its encoder or output is checked."""
-    return _index(path, settings)
+    return _index(path, settings, on_progress)
 
 
-def read_finished(output: Path) -> Contents:
+def read_finished(output: Path, *, on_progress: Callable[[float], None] = _unheard) -> Contents:
     """What is in a finished file, or in numbered images; raises VerificationError if that can't be told."""
-    return read_images(output) if is_images(output) else read_output(output, None)
+    return read_images(output, on_progress) if is_images(output) else read_output(output, None, on_progress)
 
 
 def check_finished(
@@ -175,6 +188,8 @@ def check_finished(
     settings: JobSettings | None,
     decode: Literal["sample", "all"],
     lost_pts: Sequence[int],
+    *,
+    on_progress: Callable[[float], None] = _unheard,
 ) -> Checked:
     """Check an output that was read, by itself and beside its source; with ``all`` and a source, its pictures
     too. ``settings``: those of its run, if they are known. Raises VerificationError."""
@@ -183,21 +198,28 @@ def check_finished(
     compares = why_not == ""
     looks = "sample" if compares else decode  # else all of it would be decoded twice
     if contents.container == IMAGE_FILES:
-        facts = check_images(output, contents, index, decode=looks, lost_pts=lost_pts)
+        check = partial(check_images, output, contents)
     else:
-        facts = check_contents(output, None, contents, index, decode=looks, lost_pts=lost_pts)
+        check = partial(check_contents, output, None, contents)
+    facts = check(index, decode=looks, lost_pts=lost_pts, on_progress=_unheard if compares else on_progress)
     facts = msgspec.structs.replace(facts, contents=None)  # who asks has them
     if why_not is None:
         return Checked(facts=facts)
     assert index is not None
-    pictures = compare_pictures(output, contents, index, settings) if compares else Pictures(why_not=why_not)
+    if not compares:
+        return Checked(facts=facts, pictures=Pictures(why_not=why_not))
+    pictures = compare_pictures(output, contents, index, settings, on_progress)
     return Checked(facts=facts, pictures=pictures)
 
 
 def make_demo_clip(path: Path, frames: int) -> None:
+    from farm.media.clip import make_clip
+
     make_clip(path, frames=frames)
 
 
 def make_small_clip(path: Path, frames: int) -> None:
     """Frames as small as they may be, silent: what takes time with them is the farm, not the media."""
+    from farm.media.clip import make_clip
+
     make_clip(path, frames=frames, width=104, height=64, audio=False)

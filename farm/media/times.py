@@ -13,15 +13,18 @@ _FRAME_RATE_MAX = 1000  # above it, what FFmpeg reports is a clock rate
 _REORDER_FRAMES = 32  # no codec holds back more pictures
 
 
-def usable_times(pts: list[int | None], frames_per_tick: Fraction) -> tuple[tuple[int, ...], str]:
+def usable_times(
+    pts: list[int | None], frames_per_tick: Fraction, *, raw: bool = False
+) -> tuple[tuple[int, ...], str]:
     """Strictly increasing times for pictures in display order, made from what the decoder said of them, and
     a sentence if they are not simply what it said.
 
     Times out of order by a few frames only are dts that were passed off as pts: sorted, they are right.
-    Otherwise pictures are spaced evenly, ``frames_per_tick`` a tick of the time base.
+    Otherwise pictures are spaced evenly, ``frames_per_tick`` a tick of the time base. ``raw``: of a stream
+    without a container, whose *times* may be the numbers of the pictures.
     """
     known = [time for time in pts if time is not None]
-    if len(known) == len(pts):
+    if len(known) == len(pts) and not (raw and frames_per_tick < 1 and _only_numbered(known)):
         ordered = sorted(known)
         if all(a < b for a, b in pairwise(ordered)):
             place = {time: number for number, time in enumerate(ordered)}
@@ -32,6 +35,10 @@ def usable_times(pts: list[int | None], frames_per_tick: Fraction) -> tuple[tupl
     start = known[0] if known else 0
     evenly = (start + round(number / frames_per_tick) for number in range(len(pts)))
     return _spread(list(evenly)), "its pictures have no usable times and are spaced evenly"
+
+
+def _only_numbered(times: list[int]) -> bool:
+    return len(times) > 1 and sorted(times) == list(range(min(times), min(times) + len(times)))
 
 
 def _spread(times: list[int]) -> tuple[int, ...]:

@@ -59,13 +59,7 @@ def verify(
     Raises VerificationError at the first thing that is wrong.
     """
     share = _READING_SHARE[decode]
-    frames = index.frames if index is not None else 0
-
-    def on_read(packets: int) -> None:
-        if frames:
-            on_progress(share * min(1.0, packets / frames))
-
-    contents = read_output(output, container, on_read)
+    contents = read_output(output, container, lambda fraction: on_progress(share * fraction))
     return check_contents(
         output,
         container,
@@ -79,12 +73,12 @@ def verify(
 
 
 def read_output(
-    output: Path, container: str | None, on_packet: Callable[[int], None] = lambda packets: None
+    output: Path, container: str | None, on_progress: _Progress = lambda fraction: None
 ) -> Contents:
     """What is in ``output``, as far as it can be read. Raises VerificationError if it can't be opened or has
     no video."""
     try:
-        return read_contents(output, container, on_packet)
+        return read_contents(output, container, on_progress)
     except NoVideo as wrong:
         raise VerificationError(f"{output} is not right: {wrong}") from None
     except (av.error.FFmpegError, OSError) as error:

@@ -158,14 +158,27 @@ def test_repeated_times_make_the_job_linear(tmp_path: Path) -> None:
     assert list(index.pts) == sorted(set(index.pts))
 
 
-def test_a_cut_off_file_is_said_to_be_one(tmp_path: Path) -> None:
-    path = make_clip(tmp_path / "a.mkv", frames=250)
+@pytest.mark.parametrize("sound_seconds", [0, 10])
+def test_a_cut_off_file_is_said_to_be_one(sound_seconds: float, tmp_path: Path) -> None:
+    path = make_clip(tmp_path / "a.mkv", frames=250, audio_seconds=sound_seconds)
     whole = index_source(path)
     assert whole.damage == whole.warnings == ()
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     cut = index_source(path)
     assert 0 < cut.frames < 250
     assert any("probably cut off" in damage.words for damage in cut.damage)
+
+
+def test_sound_that_is_longer_is_no_sign_of_a_cut(tmp_path: Path) -> None:
+    assert index_source(make_clip(tmp_path / "a.mkv", frames=50, audio_seconds=10)).damage == ()
+
+
+def test_ticks_that_an_ivf_header_counts_promise_no_frames(tmp_path: Path) -> None:
+    path = make_clip(tmp_path / "a.ivf", codec="libvpx", b_frames=0, frames=20)
+    data = bytearray(path.read_bytes())
+    data[24:28] = (10_240).to_bytes(4, "little")  # as FFmpeg 5.1 writes it
+    path.write_bytes(data)
+    assert index_source(path).damage == ()
 
 
 def test_what_a_phone_says_of_its_picture_is_kept(tmp_path: Path) -> None:
@@ -196,6 +209,9 @@ def test_times_are_made_usable() -> None:
     assert "spaced evenly" in note
     restarted, note = usable_times([*range(0, 4000, 40), *range(0, 4000, 40)], rate)
     assert restarted == tuple(range(0, 8000, 40))
+    assert usable_times([3, 4, 5], rate) == ((3, 4, 5), "")
+    assert usable_times([3, 4, 5], rate, raw=True)[0] == (3, 43, 83)  # Dirac's: the pictures' numbers
+    assert usable_times([0, 40, 80], rate, raw=True) == ((0, 40, 80), "")
 
 
 def test_a_file_that_can_be_read_up_to_a_point_only_is_used_up_to_there(tmp_path: Path) -> None:
