@@ -13,6 +13,8 @@ from av.video.stream import VideoStream
 from farm.media.hdr import display_matrix
 from farm.media.read import open_video
 
+_UNSPECIFIED = 2
+
 
 def looks_of(path: Path, number: int) -> dict[str, str]:
     """Of the first picture of the video in stream ``number``; empty if none can be decoded."""
@@ -50,4 +52,4 @@ def _name(kinds: type[IntEnum], value: int) -> str:
     try:
         return kinds(value).name.lower()
     except ValueError:
-        return str(int(value))
+        return "unspecified" if value == _UNSPECIFIED else str(value)
