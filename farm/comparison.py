@@ -61,7 +61,7 @@ class _Film:
         if self._remuxed:
             self._notes.append(
                 f"it is {self._found.container} now and was {self._manifest.container}: times were compared "
-                "to a millisecond, and codec headers were not"
+                "to a millisecond; codec headers, shape, rotation and colours were not"
             )
         elif not self._exact:
             self._notes.append(
@@ -74,7 +74,9 @@ class _Film:
                 "times were"
             )
         packet = self._first()
-        difference = self._at(packet) if packet is not None else self._header() or self._streams()
+        difference = (
+            self._at(packet) if packet is not None else self._header() or self._look() or self._streams()
+        )
         agreed = len(self._right.pts) if packet is None else packet
         size, was = self._found.size_bytes, self._manifest.size_bytes
         if difference is None and not self._remuxed and size != was:
@@ -160,7 +162,7 @@ class _Film:
         if self._same_bytes and self._right.checksums[packet] != self._found.checksums[packet]:
             return self._named("bytes", packet, f"{self._frame(packet)} has other bytes;", "it is")
         late = self._late_seconds(packet)
-        how = f"{abs(late):.6f}".rstrip("0") + (" s later" if late > 0 else " s sooner")
+        how = f"{abs(late):.6f}".rstrip("0").rstrip(".") + (" s later" if late > 0 else " s sooner")
         return self._named("time", packet, f"{self._frame(packet)} is shown {how} than it was made; it is")
 
     def _missing(self, packet: int, count: int) -> Difference:
@@ -232,6 +234,17 @@ class _Film:
         if not self._remuxed and mine.header_sha256 != its.header_sha256:
             words = "the header of its video, which a decoder is given first, has other bytes"
             return Difference(kind="header", words=words)
+        return None
+
+    def _look(self) -> Difference | None:
+        if self._remuxed:
+            return None
+        mine, its = self._found.video.looks, self._manifest.video.looks
+        for name, value in its.items():
+            if name in mine and mine[name] != value:
+                return Difference(
+                    kind="look", words=f"the {name} of its video is {mine[name]} and was {value}"
+                )
         return None
 
     def _streams(self) -> Difference | None:

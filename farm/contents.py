@@ -37,6 +37,7 @@ class StreamContents(msgspec.Struct, frozen=True, kw_only=True):
     length_prefixed: bool = False  #: H.264 or HEVC as mp4 and Matroska have it, without start codes
     first_pts: int | None = None
     last_pts: int | None = None
+    looks: dict[str, str] = {}  #: of the film, how it is to be shown; empty: not looked at
 
     def words(self, number: int) -> str:
         """What to call it, as the ``number``-th of its kind."""

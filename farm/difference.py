@@ -17,6 +17,7 @@ Kind = Literal[
     "order",  # what stands there belongs to another place
     "time",  # a frame is shown at another time
     "bytes",  # a packet has other data
+    "look",  # it is to be shown in another shape, rotation or colour
     "header",  # what a decoder is given first has other data
     "truncated",  # the file ends too soon
     "stream",  # another stream is missing, differs, or is too many

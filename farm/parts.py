@@ -63,6 +63,7 @@ class PartFooter(msgspec.Struct, frozen=True, kw_only=True):
     lost_frames: int = 0
     damaged_pts: tuple[int, ...] = ()  #: of frames that are damaged and were encoded as they decode
     resized_pts: tuple[int, ...] = ()  #: of frames that were scaled to the size of the job's first one
+    reformatted_pts: tuple[int, ...] = ()  #: of frames of another pixel format than the job's first one
 
 
 class PartPacket(NamedTuple):
@@ -113,6 +114,7 @@ class PartWriter:
         lost_frames: int = 0,
         damaged_pts: tuple[int, ...] = (),
         resized_pts: tuple[int, ...] = (),
+        reformatted_pts: tuple[int, ...] = (),
     ) -> PartFacts:
         assert self._file is not None, "the part is finished already"
         footer = PartFooter(
@@ -123,6 +125,7 @@ class PartWriter:
             lost_frames=lost_frames,
             damaged_pts=damaged_pts,
             resized_pts=resized_pts,
+            reformatted_pts=reformatted_pts,
         )
         self._write(_LENGTH.pack(_END))
         self._write_json(footer)

@@ -124,6 +124,17 @@ def test_the_header_of_the_video(right: Manifest) -> None:
     assert first(right, damaged).kind == "header"
 
 
+def test_how_the_pictures_are_to_be_shown(right: Manifest) -> None:
+    def turned(degrees: int) -> Contents:
+        whole = contents(DATA, TIMES, SOUND)
+        return replace(whole, video=structs.replace(whole.video, looks={"rotation": f"{degrees}°"}))
+
+    known = manifest(turned(0), CUTS)
+    assert compare(known, turned(0)).difference is None
+    assert first(known, turned(90)).words == "the rotation of its video is 90° and was 0°"
+    assert compare(right, turned(90)).difference is None, "a manifest of before that was written down"
+
+
 def in_matroska(found: Contents, *, delay_ms: int = 0) -> Contents:
     """As another tool puts it there: in milliseconds, and perhaps later."""
     times = [round(pts * 1000 / 2500) + delay_ms for pts in found.pts]

@@ -1,4 +1,5 @@
-"""Reads a finished file packet by packet, once, front to back, and says what is in it; nothing is decoded.
+"""Reads a finished file packet by packet, once, front to back, and says what is in it; nothing is decoded but
+its first picture.
 
 Rules of this file:
 - a fault of the file by itself doesn't end the reading: the first one is noted, so that who knows what should
@@ -22,11 +23,17 @@ import av
 from av.container import InputContainer
 from av.stream import AttachmentStream, Disposition, Stream
 from av.video.stream import VideoStream
+from msgspec.structs import replace
 
 from farm.contents import Contents, StreamContents, container_family, new_checksums, new_times
+from farm.media.looks import looks_of
 from farm.media.streams import codec_name
 
 _LENGTH_PREFIXED = frozenset({"h264", "hevc"})
+#: A line of mov_text without a word.
+_NO_LINE = b"\0\0"
+#: What follows the header of mov_text: its bit rate, which every muxer appends anew.
+_BIT_RATE_BOX = b"\0\0\0\x14btrt"
 
 
 class NoVideo(Exception):
@@ -65,7 +72,8 @@ def read_contents(
             for packet in file.demux():
                 if not packet.size:
                     continue
-                tallies[packet.stream.index].add(packet)
+                if not _is_pause(packet):
+                    tallies[packet.stream.index].add(packet)
                 if packet.stream.index == video.index:
                     reading.add(packet)
                     read_bytes = max(read_bytes, packet.pos or 0)
@@ -77,7 +85,7 @@ def read_contents(
         return Contents(
             container=family,
             size_bytes=path.stat().st_size,
-            video=streams[video.index],
+            video=replace(streams[video.index], looks=looks_of(path, video.index)),
             others=tuple(found for number, found in enumerate(streams) if number != video.index),
             pts=reading.pts,
             checksums=reading.checksums,
@@ -104,6 +112,11 @@ class _Tally:
         if pts is not None:
             self.first = pts if self.first is None else min(self.first, pts)
             self.last = pts if self.last is None else max(self.last, pts)
+
+
+def _is_pause(packet: av.Packet[Stream]) -> bool:
+    """Whether it only fills the time between two lines of subtitles, which every muxer does as it likes."""
+    return packet.size == len(_NO_LINE) and packet.stream.type == "subtitle" and bytes(packet) == _NO_LINE
 
 
 class _Reading:
@@ -178,7 +191,8 @@ def _described(stream: Stream, tally: _Tally) -> StreamContents:
 
 def _header(stream: Stream) -> bytes:
     context = stream.codec_context
-    return bytes(context.extradata or b"") if context is not None else b""
+    header = bytes(context.extradata or b"") if context is not None else b""
+    return header.partition(_BIT_RATE_BOX)[0] if stream.type == "subtitle" else header
 
 
 def _words(number: int, found: StreamContents) -> str:

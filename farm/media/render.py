@@ -146,6 +146,7 @@ class PartRenderer:
                 lost_frames=seen.lost,
                 damaged_pts=tuple(seen.damaged),
                 resized_pts=tuple(seen.resized),
+                reformatted_pts=tuple(seen.reformatted),
             )
 
     def _source_pts(self, encoder: av.VideoCodecContext, pts: int, start: int) -> int:

@@ -28,6 +28,9 @@ _OPUS_RATE = 48_000
 _RUN_UP_SECONDS = 1
 #: By the number of channels; both encoders take these and not every other.
 _LAYOUTS = ("mono", "stereo", "3.0", "quad", "5.0", "5.1", "6.1", "7.1")
+#: What sound and its times may differ by: less than half a frame at 60 a second, more than what containers
+#: round. FFmpeg's own 100 ms leave sound early by as much after a short gap.
+_SLIP_SECONDS = 0.008
 _SAMPLE_FORMATS = {"libopus": "flt", "aac": "fltp"}
 _Packets: TypeAlias = "Iterator[av.Packet[Stream]]"
 
@@ -132,7 +135,7 @@ def _conform(shape: tuple[str, str, int], time_base: Fraction, encoder: av.Audio
             "abuffer",
             f"sample_fmt={sample_format}:channel_layout={layout}:sample_rate={rate}:time_base={time_base}",
         ),
-        graph.add("aresample", "async=1"),
+        graph.add("aresample", f"async=1:min_hard_comp={_SLIP_SECONDS}"),
         graph.add(
             "aformat",
             f"sample_fmts={encoder.format.name}:sample_rates={encoder.sample_rate}"

@@ -41,7 +41,7 @@ from farm.media.streams import (
 )
 from farm.media.survey import DamagedPart as DamagedPart
 from farm.media.survey import Survey, Timeline, read_packets, survey_parts
-from farm.media.unwanted import damage_words, refuse_found, size_words
+from farm.media.unwanted import damage_words, format_words, refuse_found, size_words
 from farm.settings import JobSettings
 from farm.source import SourceIndex
 
@@ -267,6 +267,8 @@ def _warnings(index: SourceIndex, settings: JobSettings, survey: Survey, shift: 
     warnings += damage_words(index, survey)
     if survey.resized_pts:
         warnings.append(f"{size_words(index, survey.resized_pts)}; they were scaled to it")
+    if survey.reformatted_pts:
+        warnings.append(format_words(index, survey.reformatted_pts))
     if shift > 0 and index.cut is None:
         warnings.append(
             f"all times are {float(shift):.3f} s later than in the input, where some lie before zero"

@@ -58,6 +58,7 @@ class Survey(NamedTuple):
     lost_pts: tuple[int, ...]  #: frames of the index that could not be decoded
     damaged_pts: tuple[int, ...]  #: frames that are damaged and are there all the same
     resized_pts: tuple[int, ...]  #: frames of another size than the first
+    reformatted_pts: tuple[int, ...]  #: frames of another pixel format than the first
     extradata: bytes  #: the encoder's header, the same in all parts
     part_packets: tuple[int, ...] = ()  #: how many each part has
 
@@ -77,6 +78,7 @@ def survey_parts(
     lost: list[int] = []
     damaged: list[int] = []
     resized: list[int] = []
+    reformatted: list[int] = []
     delay = 0
     stop = 0
     extradata: bytes | None = None
@@ -101,6 +103,7 @@ def survey_parts(
         lost += sorted(set(planned) - set(shown))
         damaged += footer.damaged_pts
         resized += footer.resized_pts
+        reformatted += footer.reformatted_pts
         stop = header.stop
         on_part(part + 1)
     if extradata is None or stop != index.frames:
@@ -108,7 +111,15 @@ def survey_parts(
     if not present:
         raise VerificationError("not one frame of the source could be decoded: there is nothing to write")
     timeline = Timeline(present, delay, last_duration)
-    return Survey(timeline, tuple(lost), tuple(damaged), tuple(resized), extradata, tuple(counts))
+    return Survey(
+        timeline=timeline,
+        lost_pts=tuple(lost),
+        damaged_pts=tuple(damaged),
+        resized_pts=tuple(resized),
+        reformatted_pts=tuple(reformatted),
+        extradata=extradata,
+        part_packets=tuple(counts),
+    )
 
 
 def read_packets(part: int, path: Path) -> Iterator[PartPacket]:

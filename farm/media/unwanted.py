@@ -91,6 +91,14 @@ def size_words(index: SourceIndex, resized_pts: Sequence[int]) -> str:
     )
 
 
+def format_words(index: SourceIndex, reformatted_pts: Sequence[int]) -> str:
+    source = index if index.filtered is None else index.filtered.source
+    return (
+        f"{len(reformatted_pts)} of {index.frames} pictures have another pixel format than the first "
+        f"({source.pix_fmt}), from {_seconds(index, reformatted_pts)} on; they were converted to it"
+    )
+
+
 def _seconds(index: SourceIndex, pts: Sequence[int]) -> str:
     return f"{float(pts[0] * Fraction(*index.time_base)):.3f} s"
 

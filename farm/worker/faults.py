@@ -187,6 +187,7 @@ def drop_last_packet(path: Path) -> PartFacts:
                 lost_frames=footer.lost_frames,
                 damaged_pts=footer.damaged_pts,
                 resized_pts=footer.resized_pts,
+                reformatted_pts=footer.reformatted_pts,
             )
     short.replace(path)
     return facts

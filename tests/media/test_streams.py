@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from farm.errors import InputError, UsageError
+from farm.media.contents import read_contents
 from farm.media.index import index_source
 from farm.media.streams import StreamPlan, plan_streams
 from farm.media.tasks import probe_job
@@ -149,6 +150,9 @@ def test_subtitles_survive_the_way_there_and_back(rich: Path, tmp_path: Path) ->
     (tmp_path / "back").mkdir()
     job = render_job(tmp_path / "there.mp4", tmp_path / "back", container="matroska", part_frames=75)
     job.stitch(tmp_path / "back.mkv")
+    (subtitles,) = (s for s in read_contents(tmp_path / "there.mp4").others if s.kind == "subtitle")
+    assert subtitles.packets == len(LINES), "the pauses between them, of which every muxer makes others"
+    assert not subtitles.header_sha256, "a bit rate is no header"
     assert [line[:2] for line in lines(tmp_path / "back.mkv")] == [line[:2] for line in LINES]
     assert lines(tmp_path / "back.mkv")[1][2] == LINES[1][2]
     with av.open(str(tmp_path / "back.mkv")) as file:

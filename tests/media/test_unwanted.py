@@ -63,6 +63,18 @@ def test_a_change_of_size_is_said_and_scaled_to_the_first(growing: Path, tmp_pat
     assert f"from {float(first):.3f} s on" in words
 
 
+def test_a_change_of_pixel_format_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "two.ts"
+    for number, pix_fmt in enumerate(("yuv420p", "yuv444p")):
+        times = [(number * 20 + 2 + n) * TICKS for n in range(20)]
+        clip = make_clip(tmp_path / f"{pix_fmt}.ts", frames=20, pix_fmt=pix_fmt, time_base=TS, pts=times)
+        with path.open("ab") as file:
+            file.write(clip.read_bytes())
+    facts = render_job(path, tmp_path, part_frames=12).stitch(tmp_path / "out.mp4")
+    (words,) = [warning for warning in facts.warnings if "format" in warning]
+    assert words.startswith("20 of 40 pictures have another pixel format than the first (yuv420p), from ")
+
+
 def test_a_change_of_size_is_refused_on_request_before_the_work(growing: Path) -> None:
     settings = JobSettings(video=FAST, source=SourceSettings(on_size_change="refuse"))
     with pytest.raises(InputError, match=r"change from 64x48 to 96x64 at [\d.]+ s; --on-size-change scale"):

@@ -11,8 +11,9 @@ import pytest
 from msgspec import structs
 
 from farm.errors import VerificationError
+from farm.media.contents import read_contents
 from farm.media.verify import packets_sha256, verify
-from tests.media.clips import make_clip
+from tests.media.clips import corpus, make_clip
 from tests.media.jobs import Job, render_job
 
 
@@ -153,6 +154,14 @@ def test_a_file_that_is_cut_off(job: Job, tmp_path: Path) -> None:
     (tmp_path / "out").write_bytes(data[: len(data) * 2 // 3])
     with pytest.raises(VerificationError):
         verify(tmp_path / "out", "matroska", job.index)
+
+
+def test_how_a_film_is_to_be_shown_is_read() -> None:
+    looks = read_contents(corpus("S31")).video.looks
+    assert looks["rotation"] == "-90° and mirrored" and looks["size"] == "1080x720"
+    looks = read_contents(corpus("S01")).video.looks
+    assert looks["shape of the pixels"] == "64:45"
+    assert looks["colours"] == "unspecified/unspecified/unspecified/unspecified"
 
 
 def test_sound_alone_is_not_a_video(output: Path, tmp_path: Path) -> None:
