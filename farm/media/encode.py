@@ -158,7 +158,8 @@ def choose_picture(index: SourceIndex, settings: VideoSettings) -> Picture:
         target, color_range = source, source_range
     else:
         # Grey pictures are as near to RGB as to YUV, which more players show.
-        near = offered if is_rgb(source) else [name for name in offered if not is_rgb(name)]
+        grey = len(_components(source)) < 3 and not is_rgb(source)
+        near = [name for name in offered if not is_rgb(name)] if grey else offered
         best, _ = find_best_pix_fmt_of_list(near or offered, source, has_alpha=has_alpha(source))
         if best is None:
             raise UsageError(f"{settings.encoder} takes no pixel format that {index.pix_fmt} can become")
@@ -286,6 +287,10 @@ def _options(context: av.VideoCodecContext, index: SourceIndex, settings: VideoS
         if "crf" not in known:
             lossless = codec_of(settings.encoder).lossless and not codec_of(settings.encoder).lossy
             advice = "it loses nothing" if lossless else "set its quality with --option name=value"
+            if settings.encoder == "mjpeg":
+                advice = (
+                    "--option qmin=N --option qmax=N sets its quality, 2 (the best, and the default) to 31"
+                )
             raise UsageError(f"{settings.encoder} has no --crf; {advice}")
         options["crf"] = f"{settings.crf:g}"
     if settings.preset is not None:

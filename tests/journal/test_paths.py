@@ -81,7 +81,7 @@ def test_an_existing_output_needs_a_yes(source: Path) -> None:
     output = source.parent / "out.mp4"
     output.write_bytes(b"an earlier one")
     assert "replace it with -y" in str(refused(source, output))
-    assert "-n says never" in str(refused(source, output, overwrite=False))
+    assert "-n says to keep it" in str(refused(source, output, overwrite=False))
     check_output(source, output, overwrite=True)
     assert output.read_bytes() == b"an earlier one"
 

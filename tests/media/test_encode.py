@@ -171,6 +171,10 @@ def test_what_is_lost_is_said() -> None:
         ("yuva444p12le", "libvpx-vp9", ("yuv444p", 0)),
         ("yuva420p", "libvpx", ("yuv420p", 0)),
         ("gray10le", "libvpx-vp9", ("yuv444p", 0)),
+        ("yuv420p", "png", ("rgb24", 2)),
+        ("yuv420p10le", "png", ("rgb48be", 2)),
+        ("yuva444p12le", "tiff", ("rgba64le", 2)),
+        ("gray10le", "png", ("gray16be", 0)),
         ("gbrp10le", "libx265", ("yuv420p10le", 1)),
     ],
 )
