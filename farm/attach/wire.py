@@ -19,7 +19,6 @@ Rules of this file:
 from __future__ import annotations
 
 import struct
-from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 import msgspec
@@ -118,6 +117,8 @@ _run_decoder = msgspec.msgpack.Decoder(FromRun)
 
 def this_build() -> str:
     """What both sides must have in common to understand each other's records."""
+    from importlib.metadata import PackageNotFoundError, version  # slow, and few runs are looked at
+
     try:
         release = version("uneven")
     except PackageNotFoundError:
