@@ -28,9 +28,9 @@ _OPUS_RATE = 48_000
 _RUN_UP_SECONDS = 1
 #: By the number of channels; both encoders take these and not every other.
 _LAYOUTS = ("mono", "stereo", "3.0", "quad", "5.0", "5.1", "6.1", "7.1")
-#: What sound and its times may differ by: less than half a frame at 60 a second, more than what containers
-#: round. FFmpeg's own 100 ms leave sound early by as much after a short gap.
-_SLIP_SECONDS = 0.008
+#: What sound and its times may differ by: half a frame at 25 a second. FFmpeg's own 100 ms leave sound early
+#: by as much after a short gap; less would cut into the sound of recorders whose times tremble.
+_SLIP_SECONDS = 0.02
 _SAMPLE_FORMATS = {"libopus": "flt", "aac": "fltp"}
 _Packets: TypeAlias = "Iterator[av.Packet[Stream]]"
 
