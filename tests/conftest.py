@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from farm.engines.child import run_in_child_blocking
+from tests.shared import demo_clip
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -44,7 +44,4 @@ def corpus() -> Path:
 @pytest.fixture(scope="session")
 def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A numbered clip of 480 frames with sound."""
-    folder = tmp_path_factory.mktemp("clip")
-    path = folder / "numbered.mp4"
-    run_in_child_blocking("farm.media.tasks:make_demo_clip", path, 480, log=folder / "log")
-    return path
+    return demo_clip(tmp_path_factory, 480)

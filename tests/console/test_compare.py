@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from console.trials import (
 from farm.errors import UsageError
 from farm.policies.registry import POLICIES
 from scripts.scheduling_doc import BEGIN, END, replace_section
+from tests.shared import made_once
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -48,8 +50,13 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 @pytest.fixture(scope="module")
-def found() -> article.Article:
-    return article.run_article(processes=1)
+def found(tmp_path_factory: pytest.TempPathFactory) -> article.Article:
+    def make(folder: Path) -> None:
+        (folder / "article").write_bytes(pickle.dumps(article.run_article(processes=1)))
+
+    made = pickle.loads((made_once(tmp_path_factory, "article", make) / "article").read_bytes())
+    assert isinstance(made, article.Article)
+    return made
 
 
 def test_the_published_table_comes_out_exactly(found: article.Article) -> None:
