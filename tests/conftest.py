@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -17,9 +18,17 @@ ROOT = Path(__file__).resolve().parents[1]
 # tests start would compile all of ours again, half of what a start costs. xdist's workers start after this.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# Hypothesis' own 200 ms an example: a busy machine is no fault of ours.
-settings.register_profile("uneven", deadline=None)
+# Hypothesis' own 200 ms an example: a busy machine is no fault of ours. Each run has other examples; with
+# --hypothesis-profile=thorough it has many more.
+settings.register_profile("uneven", deadline=None, max_examples=50)
+settings.register_profile("thorough", deadline=None, max_examples=500)
 settings.load_profile("uneven")
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay as they are now: no collection of garbage needs to look through them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
