@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,22 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 settings.register_profile("uneven", deadline=None, max_examples=50)
 settings.register_profile("thorough", deadline=None, max_examples=500)
 settings.load_profile("uneven")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """In a fresh checkout, all tests are collected before xdist's workers start: these begin at the same
+    moment, and each would compile everything for itself."""
+    starts_workers = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
+    if not starts_workers or (ROOT / "tests" / "relay" / "__pycache__").exists():
+        return
+    places = sorted(path for path in (ROOT / "tests").iterdir() if path.is_dir() or path.suffix == ".py")
+    collect = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-n", "0"]
+    halves = [
+        subprocess.Popen([*collect, *half], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for half in (places[::2], places[1::2])
+    ]
+    for half in halves:
+        half.wait()
 
 
 def pytest_collection_finish() -> None:
