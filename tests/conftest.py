@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from farm.engines.child import run_in_child_blocking
+from tests.shared import demo_clip
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -17,9 +20,33 @@ ROOT = Path(__file__).resolve().parents[1]
 # tests start would compile all of ours again, half of what a start costs. xdist's workers start after this.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# Hypothesis' own 200 ms an example: a busy machine is no fault of ours.
-settings.register_profile("uneven", deadline=None)
+# Hypothesis' own 200 ms an example: a busy machine is no fault of ours. Each run has other examples; with
+# --hypothesis-profile=thorough it has many more.
+settings.register_profile("uneven", deadline=None, max_examples=50)
+settings.register_profile("thorough", deadline=None, max_examples=500)
 settings.load_profile("uneven")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """In a fresh checkout, all tests are collected before xdist's workers start: these begin at the same
+    moment, and each would compile everything for itself."""
+    starts_workers = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
+    if not starts_workers or (ROOT / "tests" / "relay" / "__pycache__").exists():
+        return
+    places = sorted(path for path in (ROOT / "tests").iterdir() if path.is_dir() or path.suffix == ".py")
+    collect = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-n", "0"]
+    halves = [
+        subprocess.Popen([*collect, *half], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for half in (places[::2], places[1::2])
+    ]
+    for half in halves:
+        half.wait()
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay as they are now: no collection of garbage needs to look through them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +71,4 @@ def corpus() -> Path:
 @pytest.fixture(scope="session")
 def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A numbered clip of 480 frames with sound."""
-    folder = tmp_path_factory.mktemp("clip")
-    path = folder / "numbered.mp4"
-    run_in_child_blocking("farm.media.tasks:make_demo_clip", path, 480, log=folder / "log")
-    return path
+    return demo_clip(tmp_path_factory, 480)

@@ -85,7 +85,7 @@ class Recount:
         return sum(isinstance(event, kinds) for event in self.events)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(records=stories())
 def test_the_counters_of_a_fold_equal_a_recount(records: list[ev.Record]) -> None:
     model, truth = folded(records), Recount(records)
@@ -152,7 +152,7 @@ def test_the_model_agrees_with_the_relay_s_books(records: list[ev.Record]) -> No
     assert {name for name, worker in model.workers.items() if not worker.is_gone} == set(books.workers)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(records=stories())
 def test_a_fold_is_the_same_twice_and_without_what_is_not_journalled(records: list[ev.Record]) -> None:
     """The recording of a run lacks how far a phase was and when it would end, and nothing of the final model
@@ -164,7 +164,7 @@ def test_a_fold_is_the_same_twice_and_without_what_is_not_journalled(records: li
     assert folded(records).digest() == live.digest() == replayed.digest()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(records=stories())
 def test_at_every_step_frames_add_up_and_progress_and_spans_are_in_order(records: list[ev.Record]) -> None:
     model = Model()

@@ -87,7 +87,7 @@ FAULTS = st.builds(
 )
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(
     faults=st.lists(FAULTS, max_size=4),
     policy=st.sampled_from(["fair", "guided,12", "fixed,20"]),

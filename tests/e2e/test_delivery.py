@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from farm.engines.child import run_in_child_blocking
 from tests.e2e.command import Command, run
 from tests.e2e.test_run import QUICK, started
+from tests.shared import demo_clip, made_once
 
 FRAMES = 96
 #: A part of 12 frames is some 20 KB: ten blocks, and a third of a second on this link.
@@ -21,18 +21,19 @@ LINK = "link = { mib_per_second = 0.06, latency = 0.005, block_mib = 0.002 }"
 @pytest.fixture(scope="module")
 def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eight parts."""
-    folder = tmp_path_factory.mktemp("short")
-    path = folder / "short.mp4"
-    run_in_child_blocking("farm.media.tasks:make_demo_clip", path, FRAMES, log=folder / "log")
-    return path
+    return demo_clip(tmp_path_factory, FRAMES)
 
 
 @pytest.fixture(scope="module")
 def packets(clip: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The sha256 of the packets that one worker makes without any link."""
-    command = run("render", clip, "-o", "one.mp4", "-w", "1", *QUICK, cwd=tmp_path_factory.mktemp("one"))
-    assert command.summary is not None, command.stderr
-    return str(command.summary["packets_sha256"])
+
+    def make(cwd: Path) -> None:
+        command = run("render", clip, "-o", "one.mp4", "-w", "1", *QUICK, cwd=cwd)
+        assert command.summary is not None, command.stderr
+        (cwd / "sha256").write_text(command.summary["packets_sha256"])
+
+    return (made_once(tmp_path_factory, "one-short", make) / "sha256").read_text()
 
 
 def assert_done(command: Command, packets: str) -> None:

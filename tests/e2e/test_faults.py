@@ -19,6 +19,7 @@ from farm.faultgrid import CASES, LIMIT_SECONDS, POLICIES, Case, live_run, make_
 from farm.scenario.faults import parse_fault
 from tests.e2e.command import run
 from tests.e2e.test_run import QUICK, assert_done, packets, started
+from tests.shared import made_once
 
 __all__ = ["packets"]
 
@@ -33,14 +34,17 @@ ALL = [(case, policy) for case in CASES for policy in POLICIES if (case, policy)
 @pytest.fixture(scope="module")
 def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
     """A clip, and the sha256 of its packets when nothing goes wrong."""
-    folder = tmp_path_factory.mktemp("grid")
+
+    def make(folder: Path) -> None:
+        sound = run_case(None, "guided", make_clip(folder), folder)
+        assert sound.wrong == () and sound.packets_sha256
+        (folder / "sha256").write_text(sound.packets_sha256)
+
     before = os.environ.get("UNEVEN_STATE_DIR")
-    os.environ["UNEVEN_STATE_DIR"] = str(folder / "state")
+    os.environ["UNEVEN_STATE_DIR"] = str(tmp_path_factory.mktemp("grid") / "state")
     prepare()
-    clip = make_clip(folder)
-    sound = run_case(None, "guided", clip, folder)
-    assert sound.wrong == () and sound.packets_sha256
-    yield clip, sound.packets_sha256
+    folder = made_once(tmp_path_factory, "grid", make)
+    yield folder / "clip.mp4", (folder / "sha256").read_text()
     if before is None:
         del os.environ["UNEVEN_STATE_DIR"]
     else:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.command import Command, gone, run
+from tests.shared import made_once
 
 QUICK = ("--preset", "ultrafast", "--part", "12")
 GUIDED = ("--schedule", "guided,12", "--tail", "duplicate-oldest")
@@ -34,12 +35,15 @@ def started(*arguments: str | Path, cwd: Path) -> Iterator[Command]:
 @pytest.fixture(scope="module")
 def packets(clip: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The sha256 of the packets that one worker makes."""
-    cwd = tmp_path_factory.mktemp("one")
-    command = run("render", clip, "-o", "one.mp4", "--workers", "1", *QUICK, cwd=cwd)
-    assert command.process.returncode == 0, command.stderr
-    assert command.summary is not None
-    assert sorted(path.name for path in cwd.iterdir()) == ["one.mp4", "state"]
-    return str(command.summary["packets_sha256"])
+
+    def make(cwd: Path) -> None:
+        command = run("render", clip, "-o", "one.mp4", "--workers", "1", *QUICK, cwd=cwd)
+        assert command.process.returncode == 0, command.stderr
+        assert command.summary is not None
+        assert sorted(path.name for path in cwd.iterdir()) == ["one.mp4", "state"]
+        (cwd / "sha256").write_text(command.summary["packets_sha256"])
+
+    return (made_once(tmp_path_factory, "one", make) / "sha256").read_text()
 
 
 def assert_done(command: Command, packets: str) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.engines.child import run_in_child_blocking
+from tests.shared import demo_clip
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_SECONDS = 60.0
@@ -61,10 +61,7 @@ main()
 
 @pytest.fixture(scope="module")
 def short_clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("short")
-    path = folder / "short.mp4"
-    run_in_child_blocking("farm.media.tasks:make_demo_clip", path, 120, log=folder / "log")
-    return path
+    return demo_clip(tmp_path_factory, 120)
 
 
 def environment(folder: Path) -> dict[str, str]:

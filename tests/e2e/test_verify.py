@@ -22,6 +22,7 @@ from tests.e2e.test_sequences import LOSSLESS
 from tests.media.clips import make_clip
 from tests.media.tampering import cut_off, flip_bit, garbled, late, rewritten, swapped, without
 from tests.media.test_sequence import make_images
+from tests.shared import made_once
 
 PART = 12
 #: Unlike workers, several chunks each.
@@ -58,13 +59,17 @@ def verify(*arguments: str | Path, cwd: Path) -> Command:
 
 @pytest.fixture(scope="module")
 def rendered(tmp_path_factory: pytest.TempPathFactory) -> Rendered:
-    folder = tmp_path_factory.mktemp("run")
-    source = make_clip(folder / "in.mp4", frames=96, gop=12, audio_seconds=3.84)
-    command = run("render", source, "-o", "out.mp4", *TWO, "--manifest", cwd=folder)
-    assert command.process.returncode == 0, command.stderr
-    assert {worker for worker, _ in makers(command).values()} == {"w1", "w2"}
+    def make(folder: Path) -> None:
+        source = make_clip(folder / "in.mp4", frames=96, gop=12, audio_seconds=3.84)
+        command = run("render", source, "-o", "out.mp4", *TWO, "--manifest", cwd=folder)
+        assert command.process.returncode == 0, command.stderr
+        assert {worker for worker, _ in makers(command).values()} == {"w1", "w2"}
+        (folder / "makers").write_bytes(msgspec.json.encode(makers(command)))
+
+    folder = made_once(tmp_path_factory, "verified", make)
+    made_by = msgspec.json.decode((folder / "makers").read_bytes(), type=dict[int, tuple[str, str]])
     output = folder / "out.mp4"
-    return Rendered(folder, output, makers(command), read_manifest(manifest_path(output)))
+    return Rendered(folder, output, made_by, read_manifest(manifest_path(output)))
 
 
 def test_the_recording_is_as_good_as_the_manifest(rendered: Rendered) -> None:

@@ -162,7 +162,7 @@ def test_a_third_worker_that_fails_it_tries_again_for_nobody_else_may() -> None:
     assert run.claim("w3").start == 0
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     wrong=st.sets(st.sampled_from(("w1", "w2", "w3", "w4", "w5")), max_size=1),
     steps=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), max_size=120),

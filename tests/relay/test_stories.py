@@ -290,7 +290,7 @@ class Village:
                 hand.hung = True
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     parts=st.integers(1, 8),
     workers=st.integers(1, 4),
