@@ -24,6 +24,7 @@ import av
 from av.audio.stream import AudioStream
 from av.container import InputContainer, OutputContainer
 from av.stream import AttachmentStream, Discard, Disposition, Stream
+from av.subtitles.codeccontext import SubtitleCodecContext
 
 from farm.errors import InputError
 from farm.media.muxer import EDITED_CONTAINERS
@@ -54,6 +55,17 @@ _QUICKTIME_LANGUAGES = {
     **{"deu": "ger", "ell": "gre", "fas": "per", "fra": "fre", "isl": "ice"},
     **{"nld": "dut", "ron": "rum", "sqi": "alb", "zho": "chi"},
 }
+#: White, at the bottom, as FFmpeg styles lines that have no style.
+_STYLE = b"""[Script Info]
+ScriptType: v4.00+
+[V4+ Styles]
+Format: Name, Fontname, Fontsize, PrimaryColour, SecondaryColour, OutlineColour, BackColour, Bold, Italic, \
+Underline, StrikeOut, ScaleX, ScaleY, Spacing, Angle, BorderStyle, Outline, Shadow, Alignment, MarginL, \
+MarginR, MarginV, Encoding
+Style: Default,Arial,16,&Hffffff,&Hffffff,&H0,&H0,0,0,0,0,100,100,0,0,1,1,0,2,10,10,10,0
+[Events]
+Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
+"""
 _Packets: TypeAlias = "Iterator[av.Packet[Stream]]"
 
 
@@ -189,7 +201,7 @@ def _open(
         carrier.target = add_sound(output, choice.target, stream)
         packets = encode_sound(packets, stream, carrier.target, carrier)
     elif choice.action == "convert":
-        carrier.target = output.add_mux_stream(choice.target, time_base=Fraction(1, 1000))
+        carrier.target = _add_lines(choice.target, output)
         packets = _converted(packets, _CONVERTERS[choice.codec, choice.target])
     else:
         carrier.target = _copy_stream(stream, output)
@@ -206,6 +218,20 @@ def _open(
 def _copy_stream(stream: Stream, output: OutputContainer) -> Stream:
     copy: Stream = output.add_stream_from_template(stream)
     return copy
+
+
+def _add_lines(codec: str, output: OutputContainer) -> Stream:
+    """A stream for lines of subtitles. Apple's players want mov_text to say how it looks; so its encoder,
+    which isn't needed for the lines, writes that into the header."""
+    if codec != "mov_text":
+        return output.add_mux_stream(codec, time_base=Fraction(1, 1000))
+    target = output.add_stream(codec)
+    context = target.codec_context
+    assert isinstance(context, SubtitleCodecContext)
+    context.subtitle_header = _STYLE
+    context.time_base = Fraction(1, 1000)
+    context.open()
+    return target
 
 
 def _attach(

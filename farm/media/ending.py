@@ -3,6 +3,7 @@ for its length tells."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ from av.container import InputContainer
 from av.stream import Stream
 from av.video.stream import VideoStream
 
+_BOX = struct.Struct(">I4s")  # of mp4 and mov: size and kind
 _TOLERATED_SHARE = 0.95
 _TOLERATED_SECONDS = 1.0
 #: Of one number in their header some writers make the frames, others the ticks.
@@ -38,6 +40,23 @@ def missing_end(
     if _shortfall(found, promised) and len(container.streams) > 1:  # of them all, the longest counts
         found = max(found, _end_of_all(path))
     return _shortfall(found, promised)
+
+
+def lacks_its_index(path: Path) -> bool:
+    """Whether this is an mp4 or mov that ends, or goes wrong, within its pictures: the index comes after."""
+    at, within_pictures = 0, False
+    with path.open("rb") as file:
+        while len(head := file.read(_BOX.size)) == _BOX.size:
+            size, kind = _BOX.unpack(head)
+            if kind == b"moov" or (at == 0 and kind != b"ftyp"):
+                return False
+            within_pictures = kind == b"mdat"
+            if size == 1:
+                size = int.from_bytes(file.read(8), "big")
+            if size < _BOX.size:  # 0: to the end of the file
+                break
+            at = file.seek(at + size)
+    return within_pictures
 
 
 def _shortfall(found: float, promised: float) -> str:

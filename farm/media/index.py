@@ -25,7 +25,7 @@ from av.stream import Disposition, Stream
 from av.video.stream import VideoStream
 
 from farm.errors import InputError
-from farm.media.ending import missing_end
+from farm.media.ending import lacks_its_index, missing_end
 from farm.media.hdr import content_light, display_matrix, mastering_display
 from farm.media.read import INTRA, RECOVERING_CODECS, VideoPacket, decode, open_video, real_packets
 from farm.media.times import measured_rate, nominal_rate, rational, usable_times
@@ -96,6 +96,9 @@ def index_source(
             candidates = _candidates(container, path, stream)
             others = {number: _others(container, number) for number in candidates}
     except av.error.FFmpegError as error:
+        if lacks_its_index(path):
+            words = "has no index (moov): its recording was cut off, or isn't over"
+            raise InputError(f"{path} {words}") from error
         raise InputError(f"{path} can't be opened as a video: {_reason(error)}") from error
     for number in candidates:
         try:

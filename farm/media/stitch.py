@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import av
+from av.container import OutputContainer
 from av.stream import Disposition, Stream
 from av.video.stream import VideoStream
 
@@ -54,7 +55,7 @@ _PROGRESS_PACKETS = 256
 #: By so much is a container's word for its length off that was rounded to a millisecond.
 _ROUNDING_SECONDS = Fraction(1, 1000)
 _REORDERING_CODECS = frozenset({"mpeg1video", "mpeg2video"})
-_Timed: TypeAlias = "tuple[float, av.Packet[Stream]]"
+_Timed: TypeAlias = "tuple[float, av.Packet[Stream], Carrier | None]"
 
 
 class _Source(NamedTuple):
@@ -114,8 +115,8 @@ def stitch(
             queues = [_carried_packets(carrier, shift) for carrier in carriers]
             in_band = header_in_band(settings.container, video, survey.extradata)
             queues.append(_video_packets(parts, index, timeline, shift, video, in_band, on_progress))
-            for _, packet in heapq.merge(*queues, key=itemgetter(0)):
-                muxer.mux(packet)
+            for _, packet, carrier in heapq.merge(*queues, key=itemgetter(0)):
+                _mux(muxer, packet, carrier)
         _sync(output)
         output_bytes = output.stat().st_size
     except BaseException as error:
@@ -133,7 +134,7 @@ def stitch(
         part_packets=survey.part_packets,
         streams=_stream_words(plan, carriers),
         carried=tuple(carrier.choice.kind for carrier in carriers if carrier.first_seconds is not None),
-        warnings=_warnings(index, settings, survey, shift),
+        warnings=(*_warnings(index, settings, survey, shift), *_damaged(carriers)),
     )
 
 
@@ -224,7 +225,7 @@ def _video_packets(
             packet.dts = timeline.dts(number) + ticks
             packet.duration = timeline.duration(found.pts)
             packet.is_keyframe = found.key
-            yield packet.dts * seconds_per_tick, packet
+            yield packet.dts * seconds_per_tick, packet, None
             number += 1
             if number % _PROGRESS_PACKETS == 0:
                 on_progress(_SURVEY_SHARE + (1 - _SURVEY_SHARE) * number / len(timeline.pts))
@@ -232,7 +233,17 @@ def _video_packets(
 
 def _carried_packets(carrier: Carrier, shift: Fraction) -> Iterator[_Timed]:
     for packet in carrier.packets(shift):
-        yield (packet.dts or 0) * float(packet.time_base), packet
+        yield (packet.dts or 0) * float(packet.time_base), packet, carrier
+
+
+def _mux(muxer: OutputContainer, packet: av.Packet[Stream], carrier: Carrier | None) -> None:
+    try:
+        muxer.mux(packet)
+    except av.error.InvalidDataError:
+        # Muxers take some sound out of its packing (AAC of a transport stream), and find damage there.
+        if carrier is None:
+            raise
+        carrier.damaged += 1
 
 
 def _sync(path: Path) -> None:
@@ -260,6 +271,14 @@ def _stream_words(plan: StreamPlan, carriers: Sequence[Carrier]) -> tuple[str, .
         else carried.get(choice.index, f"{choice.kind} #{choice.index}: left out (it is empty)")
         for choice in plan.choices
     )
+
+
+def _damaged(carriers: Sequence[Carrier]) -> Iterator[str]:
+    for carrier in carriers:
+        if carrier.damaged:
+            what = "1 packet" if carrier.damaged == 1 else f"{carrier.damaged} packets"
+            kind, index, codec = carrier.choice.kind, carrier.choice.index, carrier.choice.codec
+            yield f"{what} of {kind} #{index} ({codec}) can't be read: damaged, and left out"
 
 
 def _warnings(index: SourceIndex, settings: JobSettings, survey: Survey, shift: Fraction) -> tuple[str, ...]:

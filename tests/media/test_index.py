@@ -169,6 +169,14 @@ def test_a_cut_off_file_is_said_to_be_one(sound_seconds: float, tmp_path: Path) 
     assert any("probably cut off" in damage.words for damage in cut.damage)
 
 
+def test_an_mp4_that_was_cut_off_before_its_index_says_so(tmp_path: Path) -> None:
+    path = make_clip(tmp_path / "a.mp4", frames=20)
+    data = path.read_bytes()
+    path.write_bytes(data[: data.index(b"moov") - 200])
+    with pytest.raises(InputError, match=r"a\.mp4 has no index \(moov\): its recording was cut off"):
+        index_source(path)
+
+
 def test_sound_that_is_longer_is_no_sign_of_a_cut(tmp_path: Path) -> None:
     assert index_source(make_clip(tmp_path / "a.mkv", frames=50, audio_seconds=10)).damage == ()
 
