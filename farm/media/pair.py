@@ -95,7 +95,8 @@ def check_pair(index: SourceIndex, settings: VideoSettings, container: str) -> l
         lost = lost_in(container)
     except _Unfit as unfit:
         holders = _others(container, lambda other: lost_in(other) is not None)
-        advice = f"; write {_either(holders)}, or choose another encoder with -e" if holders else ""
+        advice = f"; write {_either(holders)}, or" if holders else ", nor does any other container here;"
+        advice += f" choose another encoder with -e{_for_webm(container)}"
         raise UsageError(f"{name} can't hold what {settings.encoder} makes{advice}") from unfit
     if not lost:
         return []
@@ -110,6 +111,11 @@ def check_pair(index: SourceIndex, settings: VideoSettings, container: str) -> l
 
 
 _ROTATION = "the rotation"
+
+
+def _for_webm(container: str) -> str:
+    """The one container that the encoder people get by default doesn't fit."""
+    return ": libvpx-vp9 or libsvtav1" if container == "webm" else ""
 
 
 def _encode(index: SourceIndex, settings: VideoSettings, picture: Picture) -> tuple[bytes, list[_Packet]]:

@@ -188,7 +188,7 @@ def _ratios(data: bytes) -> list[float]:
             "doesn't keep the shape of the pixels, 4:3, and it would look wrong: write .mp4",
         ),
         ("plain", "mpeg4", "mpegts", "colour primaries"),
-        ("plain", "utvideo", "matroska", "mkv can't hold what utvideo makes"),
+        ("plain", "utvideo", "matroska", "mkv can't hold what utvideo makes, nor does any other"),
         ("plain", "libx264", "webm", "webm can't hold what libx264 makes; write .mp4, .mov, .mkv or .ts"),
     ],
 )
