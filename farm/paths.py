@@ -104,8 +104,12 @@ def check_name(path: Path, error: type[UnevenError] = OutputError) -> None:
         raise error(f"the path {printable(text)} holds a zero byte")
 
 
-def check_run_folder(folder: Path) -> None:
-    """Raises OutputError for a run folder whose path is so long that no journal could be in it."""
+def check_run_folder(folder: Path, temp: Path | None = None) -> None:
+    """Raises OutputError for a run folder whose path is so long that no journal could be in it, or that
+    can't be made in ``temp``, for that is no folder."""
+    if temp is not None and not temp.is_dir():
+        missing = "is not a folder" if os.path.lexists(temp) else "does not exist; make it first"
+        raise OutputError(f"{printable(temp)}, where --temp puts the run folder, {missing}")
     path = os.path.abspath(folder)  # noqa: PTH100 - without a look at the disk
     length = len(os.fsencode(path))
     if length > _FOLDER_BYTES_MAX:

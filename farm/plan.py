@@ -115,7 +115,7 @@ def make_plan(
     Raises UsageError, InputError or OutputError, and leaves nothing behind.
     """
     folder_path = request.folder or run_folder_path(request.output, request.temp)
-    check_run_folder(folder_path)
+    check_run_folder(folder_path, request.temp)
     resumes = holds_run(folder_path)
     if os.path.lexists(request.output) and not resumes:  # refused below: then nothing else tidies up
         remove_shell(folder_path)

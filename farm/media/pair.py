@@ -34,7 +34,7 @@ _PICTURES = 6
 #: Codecs that tell the shape of the pixels with every picture, by what the picture says, which PyAV can't set
 #: on a blank one (with real ones measured: kept).
 _SHAPED_FRAMES = frozenset({"ffv1"})
-_FULL_RANGE = 2
+_LIMITED_RANGE, _FULL_RANGE = 1, 2
 _UNKNOWN_COLOURS = (0, 2)
 #: Code points of H.273 that mean the same: transfer characteristics, and matrices.
 _SAME_TRANSFER = (1, 6, 14, 15)
@@ -95,7 +95,8 @@ def check_pair(index: SourceIndex, settings: VideoSettings, container: str) -> l
         lost = lost_in(container)
     except _Unfit as unfit:
         holders = _others(container, lambda other: lost_in(other) is not None)
-        advice = f"; write {_either(holders)}, or choose another encoder with -e" if holders else ""
+        advice = f"; write {_either(holders)}, or" if holders else ", nor does any other container here;"
+        advice += f" choose another encoder with -e{_for_webm(container)}"
         raise UsageError(f"{name} can't hold what {settings.encoder} makes{advice}") from unfit
     if not lost:
         return []
@@ -110,6 +111,11 @@ def check_pair(index: SourceIndex, settings: VideoSettings, container: str) -> l
 
 
 _ROTATION = "the rotation"
+
+
+def _for_webm(container: str) -> str:
+    """The one container that the encoder people get by default doesn't fit."""
+    return ": libvpx-vp9 or libsvtav1" if container == "webm" else ""
 
 
 def _encode(index: SourceIndex, settings: VideoSettings, picture: Picture) -> tuple[bytes, list[_Packet]]:
@@ -244,6 +250,8 @@ def _lost(wanted: _Seen, found: _Seen) -> list[_Loss]:
     lost = []
     if wanted.color_range == _FULL_RANGE != found.color_range and wanted.matrix:
         lost.append(_Loss("the full range of its colours", looks_wrong=True))
+    if wanted.color_range == _LIMITED_RANGE and found.color_range == _FULL_RANGE and wanted.matrix:
+        lost.append(_Loss("the limited range of its colours", looks_wrong=True))  # an option says otherwise
     lost += colours("the colour primaries", wanted.primaries, found.primaries)
     lost += colours("the transfer characteristics", wanted.transfer, found.transfer, _SAME_TRANSFER)
     lost += colours("the colour matrix", wanted.matrix, found.matrix, _SAME_MATRIX)

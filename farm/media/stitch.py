@@ -45,6 +45,7 @@ from farm.media.survey import Survey, Timeline, read_packets, survey_parts
 from farm.media.unwanted import damage_words, format_words, refuse_found, size_words
 from farm.settings import JobSettings
 from farm.source import SourceIndex
+from farm.timecode import Timecode, is_label_of, labels_for, retimed
 
 if TYPE_CHECKING:  # PyAV has it in its stubs only
     from av.container.core import Chapter
@@ -86,7 +87,7 @@ def stitch(
     container can't hold the video's times. InputError, too, for damage that the settings don't put up with.
     """
     plan = plan_streams(Path(index.path), index, settings.container, settings.audio)
-    source = _read_source(index)
+    source = _read_source(index, settings)
     survey = survey_parts(
         index,
         settings_hash,
@@ -145,19 +146,37 @@ def _as_decoders_expect(timeline: Timeline, settings: JobSettings) -> Timeline:
     return timeline._replace(delay=max(timeline.delay, 1)) if codec in _REORDERING_CODECS else timeline
 
 
-def _read_source(index: SourceIndex) -> _Source:
+def _read_source(index: SourceIndex, settings: JobSettings) -> _Source:
     if index.images:
         duration = _cut_duration(index) or 1
         return _Source({}, [], {}, int(Disposition.default), duration)
     with open_source(Path(index.path)) as source:
         stream = source.streams[index.stream]
         return _Source(
-            tags=copy_tags(source.metadata),
+            tags=_with_timecode(copy_tags(source.metadata), index, settings),
             chapters=source.chapters(),
-            video_tags=copy_tags(stream.metadata),
+            video_tags=_with_timecode(copy_tags(stream.metadata), index, settings),
             video_disposition=int(stream.disposition),
             last_duration=_cut_duration(index) or _last_duration(index, stream),
         )
+
+
+def _with_timecode(tags: dict[str, str], index: SourceIndex, settings: JobSettings) -> dict[str, str]:
+    """Tags whose timecode is that of the first frame that is taken; without it where that can't be told."""
+    label = _first_label(index, settings)
+    told = {name: label if name.lower() == "timecode" else value for name, value in tags.items()}
+    return {name: value for name, value in told.items() if value}
+
+
+def _first_label(index: SourceIndex, settings: JobSettings) -> str:
+    rate = index.frame_rate and Fraction(*index.frame_rate)
+    all_frames = rate and rate * settings.trim.every
+    if rate and all_frames and is_label_of(index.timecode, all_frames):
+        tick = Fraction(*index.time_base)
+        labels = labels_for(index.pts, index.first_shown, tick, all_frames, None, index.timecode)
+        if isinstance(labels, Timecode):
+            return retimed(labels.label(index.pts[0]), all_frames, rate)
+    return index.timecode if index.pts[0] == index.first_shown else ""
 
 
 def _cut_duration(index: SourceIndex) -> int | None:

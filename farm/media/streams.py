@@ -90,6 +90,7 @@ class StreamChoice(msgspec.Struct, frozen=True, kw_only=True):
     media_type: str = ""  #: of an attachment
     reason: str = ""  #: why it isn't simply copied
     language: str = ""
+    name: str = ""  #: of an attachment's file
 
     @property
     def words(self) -> str:
@@ -97,9 +98,11 @@ class StreamChoice(msgspec.Struct, frozen=True, kw_only=True):
         what = {"copy": "copied", "skip": "left out", "attach": "attached"}.get(
             self.action, f"{self.action}{'d' if self.action.endswith('e') else 'ed'} to {self.target}"
         )
-        details = ", ".join(part for part in (self.codec, self.language) if part)
+        named = self.codec or (self.name if self.kind == "attachment" else "")
+        details = ", ".join(part for part in (named, self.language) if part)
         reason = f" ({self.reason})" if self.reason else ""
-        return f"{self.kind} #{self.index} ({details}): {what}{reason}"
+        about = f" ({details})" if details else ""
+        return f"{self.kind} #{self.index}{about}: {what}{reason}"
 
 
 class StreamPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -236,6 +239,7 @@ def _choose(stream: Stream, container: str, audio: Audio) -> StreamChoice:
         codec=codec_name(stream),
         action="skip",
         language=(stream.language or "").removeprefix("und"),
+        name=stream.metadata.get("filename", "") if kind == "attachment" else "",
     )
     if container == IMAGES:
         return _with(found, reason="images hold pictures and nothing else")
@@ -297,7 +301,9 @@ def _choose_cover(found: StreamChoice, container: str) -> StreamChoice:
     if container == "matroska" and found.codec in _COVER_TYPES:
         name, media_type = _COVER_TYPES[found.codec]
         return _with(found, action="attach", target=name, media_type=media_type)
-    return _with(found, reason=f"{container_name(container)} can't hold it as a cover")
+    table = {**_COVER_COPIED, "matroska": frozenset(_COVER_TYPES)}
+    holders = _holders(found.codec, table)
+    return _with(found, reason=f"{container_name(container)} can't hold it as a cover{holders}")
 
 
 def _choose_attachment(found: StreamChoice, stream: Stream, container: str) -> StreamChoice:

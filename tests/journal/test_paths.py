@@ -17,6 +17,7 @@ from farm.paths import (
     check_name,
     check_output,
     check_place,
+    check_run_folder,
     partial_path,
     printable,
     reason,
@@ -382,3 +383,14 @@ def test_a_free_name_is_taken_whole(tmp_path: Path) -> None:
     partial_path(output).write_bytes(b"new")
     replace(partial_path(output), output, overwrite=False)
     assert output.read_bytes() == b"new" and not partial_path(output).exists()
+
+
+def test_a_folder_for_run_folders_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    check_run_folder(tmp_path / "out.uneven", tmp_path)
+    for temp, words in (
+        (tmp_path / "none", "does not exist; make it first"),
+        (tmp_path / "file", "is not a"),
+    ):
+        with pytest.raises(OutputError, match=f"--temp puts the run folder, {words}"):
+            check_run_folder(temp / "out.uneven", temp)

@@ -69,7 +69,7 @@ def check(index: SourceIndex, settings: VideoSettings, container: str) -> list[s
         ({"encoder": "mpeg4", "preset": "fast"}, "mp4", "mpeg4 has no --preset"),
         ({"pix_fmt": "rgb24"}, "mp4", "can't encode the pixel format rgb24; it takes yuv420p"),
         ({"pix_fmt": "nonsense"}, "mp4", "can't encode the pixel format nonsense"),
-        ({}, "webm", "webm can't hold what libx264 makes"),
+        ({}, "webm", "with -e: libvpx-vp9 or libsvtav1"),
         ({"encoder": "libvpx-vp9"}, "mov", "mov can't hold what libvpx-vp9 makes; write .mp4"),
         ({"encoder": "h264_nvenc"}, "mp4", "h264_nvenc refuses this video"),
     ],

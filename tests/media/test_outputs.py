@@ -188,7 +188,7 @@ def _ratios(data: bytes) -> list[float]:
             "doesn't keep the shape of the pixels, 4:3, and it would look wrong: write .mp4",
         ),
         ("plain", "mpeg4", "mpegts", "colour primaries"),
-        ("plain", "utvideo", "matroska", "mkv can't hold what utvideo makes"),
+        ("plain", "utvideo", "matroska", "mkv can't hold what utvideo makes, nor does any other"),
         ("plain", "libx264", "webm", "webm can't hold what libx264 makes; write .mp4, .mov, .mkv or .ts"),
     ],
 )
@@ -209,7 +209,10 @@ def test_where_a_matrix_moves_the_picture_to_is_no_loss(jobs: Jobs) -> None:
 
 
 def test_what_is_only_lost_is_said(jobs: Jobs) -> None:
-    """Nobody sees the difference at once, but it is gone."""
+    """Nobody sees the difference at once, but it is gone; or an option says other than the pictures are."""
+    retagged = VideoSettings(options={"color_range": "pc"})
+    said = check_pair(jobs("plain", "libx264").index, retagged, "mp4")
+    assert said == ["mp4 with libx264 doesn't keep the limited range of its colours"]
     hdr = jobs("hdr", "ffv1").index
     assert check_pair(hdr, VideoSettings(encoder="mjpeg"), "mp4") == [
         "mp4 with mjpeg doesn't keep the HDR10 mastering display and the HDR10 light level"

@@ -78,14 +78,14 @@ def test_mkv_takes_everything(rich: Path) -> None:
         "audio #1 (aac, eng): copied",
         "audio #2 (aac, deu): copied",
         "subtitle #3 (subrip, rus): copied",
-        "attachment #4 (): attached",
+        "attachment #4 (serif.ttf): attached",
     ]
 
 
 def test_mp4_converts_the_subtitles_and_says_what_it_leaves_out(rich: Path) -> None:
     assert words(rich, "mp4")[2:] == [
         "subtitle #3 (subrip, rus): converted to mov_text (mp4 can't hold subrip)",
-        "attachment #4 (): left out (mp4 has no attachments, but .mkv has)",
+        "attachment #4 (serif.ttf): left out (mp4 has no attachments, but .mkv has)",
     ]
 
 
@@ -200,6 +200,7 @@ def test_a_cover_picture_is_kept_where_it_can_be(tmp_path: Path, container: str,
         covers = [s for s in file.streams.video if s.disposition & av.stream.Disposition.attached_pic]
     assert len(covers) == carried
     assert ("left out" in facts.streams[-1]) is not carried
+    assert ("hold it as a cover, but .mp4 and .mkv can" in facts.streams[-1]) is not carried
 
 
 def test_multiple_streams_of_the_corpus(tmp_path: Path) -> None:

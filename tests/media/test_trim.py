@@ -208,11 +208,14 @@ def test_lossless_parts_do_not_depend_on_where_a_worker_began(tmp_path: Path) ->
         assert path.read_bytes() == one.parts[number].read_bytes()
 
 
-def test_subtitles_and_chapters_are_cut_to_the_range(tmp_path: Path) -> None:
+def test_subtitles_and_chapters_are_cut_to_the_range_and_the_timecode_is_that_of_its_first_frame(
+    tmp_path: Path,
+) -> None:
     source = tmp_path / "rich.mkv"
     make_clip(tmp_path / "plain.mp4", frames=100)
     with av.open(str(tmp_path / "plain.mp4")) as plain, av.open(str(source), "w") as output:
         pictures = output.add_stream_from_template(plain.streams.video[0])
+        pictures.metadata["timecode"] = "10:00:00:20"
         lines = output.add_mux_stream("subrip", time_base=Fraction(1, 1000))
         output.set_chapters(
             [
@@ -244,8 +247,10 @@ def test_subtitles_and_chapters_are_cut_to_the_range(tmp_path: Path) -> None:
             (packet.pts, packet.duration, bytes(packet)) for packet in file.demux(subtitles=0) if packet.size
         ]
         chapters = [(c["start"] * c["time_base"], c["end"] * c["time_base"]) for c in file.chapters()]
+        tags = {name.lower(): value for name, value in file.streams.video[0].metadata.items()}
     assert found == [(0, 300, b"across"), (800, 500, b"within")]
     assert [(float(a), float(b)) for a, b in chapters] == [(0.0, 0.8), (0.8, 1.8)]
+    assert tags["timecode"] == "10:00:02:00"
 
 
 def test_a_range_of_a_constant_rate_is_that_of_its_frames(tmp_path: Path) -> None:
