@@ -14,6 +14,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Sequence
+from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
 from string import Formatter
@@ -43,6 +44,8 @@ _COLORS = {
 }
 _HEX = re.compile(r"#[0-9a-fA-F]{6}\Z", re.ASCII)
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)%\Z", re.ASCII)
+#: How like a place's name what stands before a bar must be, to be taken for it misspelt and not for text.
+_MISSPELT = 0.82
 _FONT_BYTES_MAX = 256 << 20
 
 
@@ -96,6 +99,11 @@ def _lines(option: str) -> list[BurnText]:
     """``TEXT`` or ``PLACE|TEXT``, of one line or several."""
     place, bar, text = option.partition("|")
     if not bar or place not in PLACES:
+        if bar and (near := get_close_matches(place.lower(), PLACES, 1, _MISSPELT)):
+            raise UsageError(
+                f"--burn-text {printable(option)}: {printable(place)} is no place; did you mean {near[0]}? "
+                f"To draw it, name a place before it: {TEXT_PLACE}|{printable(option)}"
+            )
         place, text = TEXT_PLACE, option
     lines = unicodedata.normalize("NFC", text).split("\n")
     for line in lines:
