@@ -109,7 +109,8 @@ def render(
         def one(source: Path, target: Path) -> int:
             return render(context=context, **(alike | {"sources": [source], "output": target}))
 
-        return render_each(pairs, one, heed_interrupts, keep_existing=never_overwrite)
+        done = "planned" if dry_run else "sampled" if sample is not None else "done"
+        return render_each(pairs, one, heed_interrupts, keep_existing=never_overwrite, done=done)
     source = sources[0] if sources else None
     typed = opt.typed(context)
     plot = opt.scenario(scenario, typed)
