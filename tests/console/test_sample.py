@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from console.model import Model
 from console.plain import status_line
 from console.summary import render_text, summarize
-from console.widgets.view import _badge
+from console.widgets.view import _badge, title_row
 from farm import events as ev
 from farm.simulation.runs import simulate
 from farm.simulation.world import World
@@ -35,6 +35,7 @@ def test_progress_is_that_of_the_sample() -> None:
     half = folded(log[: next(n for n, r in enumerate(log) if isinstance(r.event, ev.PartCredited)) + 1])
     assert half.credited_frames == 20 and half.open_frames + half.in_flight_frames == 60
     assert 0.1 < half.progress() < 0.5
+    assert title_row(half, half.at, readonly=False, ended=False).facts[0] == "a sample, 4 parts"
 
 
 def test_the_end_tells_the_sample_and_what_is_predicted() -> None:
