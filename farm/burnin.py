@@ -20,7 +20,7 @@ from pathlib import Path
 from string import Formatter
 
 from farm.errors import UsageError
-from farm.paths import printable, reason
+from farm.paths import check_name, printable, reason
 from farm.settings import BurnSettings, BurnText, JobSettings
 from farm.source import SourceIndex
 from farm.timecode import clock_time, is_label_of, labels_for, parse_label
@@ -87,6 +87,7 @@ def burn_settings(
 
 def font_sha256(path: Path) -> str:
     """Raises UsageError if the file can't be read."""
+    check_name(path, UsageError)
     try:
         if path.stat().st_size > _FONT_BYTES_MAX:
             raise UsageError(f"--burn-font {printable(path)} is too large for a font")

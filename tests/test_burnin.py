@@ -132,6 +132,7 @@ def test_composed_and_decomposed_letters_are_one() -> None:
         ({"timecode": "top", "box": "black@101%"}, "opacity"),
         ({"timecode": "top", "font": Path("/nowhere/font.ttf")}, "can't be read"),
         ({"timecode": "top", "font": Path("/")}, "can't be read"),
+        ({"timecode": "top", "font": Path("/\udcff.ttf")}, "not valid UTF-8"),
     ],
 )
 def test_what_can_not_be_burnt_in_is_refused_in_a_sentence(typed: dict[str, Any], words: str) -> None:
