@@ -36,6 +36,7 @@ from farm.events import Record
 from farm.folder import holds_run
 from farm.journal import RunCatalogue, RunEntry
 from farm.paths import printable
+from farm.sampling import SAMPLED
 
 #: How long a status may take to read a run's log so far.
 _CATCH_UP_SECONDS = 60.0
@@ -147,7 +148,7 @@ def _standing(entry: RunEntry, live: bool) -> str:
     if live:
         return "live"
     if entry.exit_code == ExitCode.DONE:
-        return "done"
+        return "sampled" if entry.outcome == SAMPLED else "done"
     if entry.folder and holds_run(Path(entry.folder)):
         return "resumable"
     return "gone" if entry.exit_code is None else "failed"

@@ -115,10 +115,11 @@ def render_each(
     between: Callable[[], None],
     *,
     keep_existing: bool = False,
+    done: str = _WORDS[ExitCode.DONE],
 ) -> int:
     """Render them in turn and print the table; returns the exit code of the worst. ``between`` is called
     before each. An interrupted one is the last. ``keep_existing``: an output that is there, with no run
-    that isn't over, is done already."""
+    that isn't over, is done already. ``done``: the word for what went well."""
     lines = [_Line(source, output) for source, output in pairs]
     worst = ExitCode.DONE
     try:
@@ -129,22 +130,22 @@ def render_each(
                 continue
             _say(f"[{number} of {len(lines)}] {printable(line.source)} → {printable(line.output)}")
             began = time.monotonic()
-            code = _one(line, render)
+            code = _one(line, render, done)
             line.seconds = time.monotonic() - began
             worst = max(worst, code, key=_severity)
             if code is ExitCode.INTERRUPTED:
                 break
     finally:
         if len(lines) > 1:
-            _say(_table(lines))
+            _say(_table(lines, done))
     return worst
 
 
-def _one(line: _Line, render: Callable[[Path, Path], int]) -> ExitCode:
+def _one(line: _Line, render: Callable[[Path, Path], int], done: str) -> ExitCode:
     line.result = "stopped"
     try:
         code = ExitCode(render(line.source, line.output))
-        line.result = _WORDS.get(code, f"failed (exit code {int(code)})")
+        line.result = (_WORDS | {ExitCode.DONE: done}).get(code, f"failed (exit code {int(code)})")
     except UnevenError as error:
         code = ExitCode(error.exit_code)
         line.result = str(error)
@@ -161,11 +162,11 @@ def _severity(code: ExitCode) -> int:
     return _SEVERITY.index(code)
 
 
-def _table(lines: Sequence[_Line]) -> str:
-    done = sum(line.result in (_WORDS[ExitCode.DONE], _THERE) for line in lines)
+def _table(lines: Sequence[_Line], done: str) -> str:
+    well = sum(line.result in (done, _THERE) for line in lines)
     names = [text.safe(printable(line.source.name)) for line in lines]
     width = max(map(text.width, names))
-    rows = [f"{done} of {len(lines)} done"]
+    rows = [f"{well} of {len(lines)} {done}"]
     for name, line in zip(names, lines, strict=True):
         rows.append(f"{text.pad(name, width)}  {line.seconds:8.1f} s  {line.result}")
     return "\n" + "\n".join(rows)

@@ -6,6 +6,7 @@ is parsed, for a parser would take the name of the input for the place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from farm.burnin import PLACES, TIMECODE_PLACE, burn_settings
 from farm.settings import BurnSettings
 
 _TIMECODE = "--burn-timecode"
+_WORD = re.compile(r"[A-Za-z]+(?:[-_ ][A-Za-z]+)?", re.ASCII)
 
 Timecode = Annotated[
     str | None,
@@ -92,6 +94,12 @@ def with_places(arguments: Sequence[str]) -> list[str]:
         if argument == "--":
             return [*spelled, *arguments[number:]]
         following = arguments[number + 1] if number + 1 < len(arguments) else ""
-        meant = argument == _TIMECODE and following not in PLACES
+        meant = argument == _TIMECODE and not (following in PLACES or _is_no_place(following))
         spelled.append(f"{argument}={TIMECODE_PLACE}" if meant else argument)
     return spelled
+
+
+def _is_no_place(following: str) -> bool:
+    """A bare word that is no file was meant for a place: left where it is, it is refused as that, not as an
+    input."""
+    return _WORD.fullmatch(following) is not None and not Path(following).exists()

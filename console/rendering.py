@@ -15,6 +15,7 @@ from console import showoptions as show
 from console import sourceoptions as src
 from console.batch import once_each, outputs_for, render_each
 from console.detach import invocation, start_detached, ui_of_detached
+from console.drive import ShowOptions
 from console.groups import grouped
 from console.interrupts import heed_interrupts
 from console.run import carry_out, new_run_id, print_plan
@@ -23,7 +24,7 @@ from farm.errors import ExitCode, UsageError
 from farm.folder import holds_run
 from farm.journal import RunCatalogue
 from farm.paths import FOLDER_SUFFIX, printable, run_folder_path
-from farm.plan import JobRequest, make_plan, request_of
+from farm.plan import JobRequest, Plan, make_plan, request_of
 from farm.sampling import parse_sample
 from farm.trim import parse_trim
 
@@ -109,7 +110,8 @@ def render(
         def one(source: Path, target: Path) -> int:
             return render(context=context, **(alike | {"sources": [source], "output": target}))
 
-        return render_each(pairs, one, heed_interrupts, keep_existing=never_overwrite)
+        done = "planned" if dry_run else "sampled" if sample is not None else "done"
+        return render_each(pairs, one, heed_interrupts, keep_existing=never_overwrite, done=done)
     source = sources[0] if sources else None
     typed = opt.typed(context)
     plot = opt.scenario(scenario, typed)
@@ -147,8 +149,7 @@ def render(
     shown = showing.options(drain_timeout)
     captions = plot.captions if plot is not None and not no_captions else ()
     shown = show.presented(shown, pause_on, captions)
-    with waiting(f"reading {printable(source)}", silent=shown.quiet or shown.ui == "none") as on_progress:
-        plan = make_plan(request, on_progress=on_progress)
+    plan = _planned(request, shown)
     if dry_run:
         print_plan(plan)
         return ExitCode.DONE
@@ -214,11 +215,15 @@ def resume(
         changes["fleet"] = opt.fleet(workers, fleet, overhead)
     shown = showing.options(drain_timeout)
     request = replace(request, **changes)
-    with waiting(
-        f"reading {printable(request.source)}", silent=shown.quiet or shown.ui == "none"
-    ) as on_progress:
-        plan = make_plan(request, on_progress=on_progress)
-    return carry_out(plan, shown, new_run_id(), report=invocation(context).report)
+    return carry_out(_planned(request, shown), shown, new_run_id(), report=invocation(context).report)
+
+
+def _planned(request: JobRequest, shown: ShowOptions) -> Plan:
+    """The plan of a job; whoever waits for it is told how far it is. Raises UnevenError."""
+    silent = shown.quiet or shown.ui == "none"
+    doing = f"reading {printable(request.source)}"
+    with waiting(doing, silent=silent, then="done; trying the encoder") as on_progress:
+        return make_plan(request, on_progress=on_progress)
 
 
 def _find_run(name: str) -> Path:

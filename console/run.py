@@ -18,6 +18,8 @@ from console.report import records_of
 from console.stories import story_lines
 from console.streams import give_line, tell
 from console.verdicts import tell_verdicts
+from farm.burnin import Wording
+from farm.cuts import cuts_of_job
 from farm.engines.child import run_in_child_blocking
 from farm.engines.local import LocalEngine, prepare
 from farm.errors import ExitCode, OutputError, UnevenError, UsageError
@@ -144,8 +146,9 @@ def print_plan(plan: Plan) -> None:
         f"video     {source.codec} {source.width}x{source.height} {source.pix_fmt}, {rate}, "
         f"{text.count(source.frames)} frames",
         *_filter_lines(plan),
+        *_burnt_lines(plan),
         f"reading   {'from the start: ' + index.linear_reason if index.linear else 'by seeking'}",
-        f"parts     {text.count(plan.grid.parts)}, of {min(sizes)} to {max(sizes)} frames",
+        f"parts     {text.count(plan.grid.parts)}, of {min(sizes)} to {max(sizes)} frames" + _cuts(plan),
         f"encoder   {video.encoder}"
         + (f", crf {video.crf:g}" if video.crf is not None else "")
         + (f", preset {video.preset}" if video.preset else ""),
@@ -176,6 +179,23 @@ def _filter_lines(plan: Plan) -> list[str]:
         f"{text.count(index.frames)} out",
         *(f"          reads {printable(Path(file.path))}" for file in filtered.files),
     ]
+
+
+def _burnt_lines(plan: Plan) -> list[str]:
+    """Each text, with what it says in the first frame."""
+    wording, lines = Wording(plan.index, plan.request.settings), []
+    for number, line in enumerate(wording.lines):
+        first = wording.text(number, 0, 0)
+        said = f", in the first frame {first}" if first != line.text else ""
+        lines.append(f"burnt in  {line.place}: {line.text}{said}")
+    return lines
+
+
+def _cuts(plan: Plan) -> str:
+    if not plan.request.settings.grid.cuts or plan.grid.parts == 1:
+        return ""
+    used = len(cuts_of_job(plan.index, plan.request.settings.grid))
+    return f"; {text.plural(used, 'cut')} from --cuts"
 
 
 def _sample(plan: Plan, size: SampleSize) -> str:

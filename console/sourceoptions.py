@@ -207,8 +207,11 @@ def job_settings(
     chosen = _one_of("audio", audio, get_args(AudioChoice))
     if container == IMAGES and chosen not in ("auto", "none"):
         raise UsageError(f"--audio {audio}: images hold no sound; leave it out, or write a video")
+    for name, value in (("--encoder", encoder), ("--preset", preset), ("--pix-fmt", pix_fmt)):
+        _check_utf8(name, value or "")
     pairs: dict[str, str] = {}
     for option in options:
+        _check_utf8("--option", option)
         key, equals, value = option.partition("=")
         if not key or not equals:
             raise UsageError(f"--option {option}: give KEY=VALUE")
@@ -281,8 +284,7 @@ def filtering(settings: JobSettings, filters: str | None, one_pass: bool) -> Job
         return settings
     if not filters.strip():
         raise UsageError("--filter is empty: give filters such as scale=640:-2,hflip")
-    if not _is_utf8(filters):
-        raise UsageError(f"--filter {printable(filters)} is not valid UTF-8")
+    _check_utf8("--filter", filters)
     chosen = FilterSettings(graph=filters.strip(), one_pass=one_pass, folder=_here())
     return msgspec.structs.replace(settings, filters=chosen)
 
@@ -294,6 +296,12 @@ def _here() -> str:
     except OSError:
         return ""
     return here if _is_utf8(here) else ""
+
+
+def _check_utf8(option: str, value: str) -> None:
+    """What is no text can't be kept in a journal. Raises UsageError."""
+    if not _is_utf8(value):
+        raise UsageError(f"{option} {printable(value)} is not valid UTF-8")
 
 
 def _is_utf8(text: str) -> bool:

@@ -25,8 +25,11 @@ class Waiting:
     """Called with how far it is, from 0.0 to 1.0, as often as one likes; when that falls, the next pass over
     the same thing has begun."""
 
-    def __init__(self, doing: str, stream: Stream[str], *, terminal: bool, now: Callable[[], float]) -> None:
+    def __init__(
+        self, doing: str, stream: Stream[str], *, terminal: bool, now: Callable[[], float], then: str = ""
+    ) -> None:
         self._doing = doing
+        self._then = then
         self._stream = stream
         self._terminal = terminal
         self._now = now
@@ -42,6 +45,8 @@ class Waiting:
             return
         again = f", pass {self._pass}" if self._pass > 1 else ""
         words = f"{self._doing}{again}: {100 * fraction:.0f} %"
+        if self._then and fraction >= 1.0:
+            words = f"{self._doing}: {self._then}"
         pour(self._stream, f"{_ERASED}{words}" if self._terminal else f"{words}\n")
         self._shown = True
         self._next_at = at + (_REPAINT_SECONDS if self._terminal else _LINE_SECONDS)
@@ -52,12 +57,13 @@ class Waiting:
 
 
 @contextmanager
-def waiting(doing: str, *, silent: bool = False) -> Iterator[Callable[[float], None]]:
-    """What to call with how far ``doing`` is, which takes as long as the context lasts."""
+def waiting(doing: str, *, silent: bool = False, then: str = "") -> Iterator[Callable[[float], None]]:
+    """What to call with how far ``doing`` is, which takes as long as the context lasts. ``then``: what goes
+    on once it is at its end."""
     if silent or sys.stderr is None:
         yield lambda fraction: None
         return
-    line = Waiting(doing, sys.stderr, terminal=sys.stderr.isatty(), now=time.monotonic)
+    line = Waiting(doing, sys.stderr, terminal=sys.stderr.isatty(), now=time.monotonic, then=then)
     try:
         yield line
     finally:

@@ -14,12 +14,13 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Sequence
+from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
 from string import Formatter
 
 from farm.errors import UsageError
-from farm.paths import printable, reason
+from farm.paths import check_name, printable, reason
 from farm.settings import BurnSettings, BurnText, JobSettings
 from farm.source import SourceIndex
 from farm.timecode import clock_time, is_label_of, labels_for, parse_label
@@ -43,6 +44,8 @@ _COLORS = {
 }
 _HEX = re.compile(r"#[0-9a-fA-F]{6}\Z", re.ASCII)
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)%\Z", re.ASCII)
+#: How like a place's name what stands before a bar must be, to be taken for it misspelt and not for text.
+_MISSPELT = 0.82
 _FONT_BYTES_MAX = 256 << 20
 
 
@@ -84,6 +87,7 @@ def burn_settings(
 
 def font_sha256(path: Path) -> str:
     """Raises UsageError if the file can't be read."""
+    check_name(path, UsageError)
     try:
         if path.stat().st_size > _FONT_BYTES_MAX:
             raise UsageError(f"--burn-font {printable(path)} is too large for a font")
@@ -96,6 +100,11 @@ def _lines(option: str) -> list[BurnText]:
     """``TEXT`` or ``PLACE|TEXT``, of one line or several."""
     place, bar, text = option.partition("|")
     if not bar or place not in PLACES:
+        if bar and (near := get_close_matches(place.lower(), PLACES, 1, _MISSPELT)):
+            raise UsageError(
+                f"--burn-text {printable(option)}: {printable(place)} is no place; did you mean {near[0]}? "
+                f"To draw it, name a place before it: {TEXT_PLACE}|{printable(option)}"
+            )
         place, text = TEXT_PLACE, option
     lines = unicodedata.normalize("NFC", text).split("\n")
     for line in lines:

@@ -139,6 +139,8 @@ def words_for_cuts(index: SourceIndex, asked: GridSettings, parts: int) -> list[
         return []
     words = []
     given, used = len(asked.cuts), len(cuts_of_job(index, asked))
+    if index.filtered is not None and index.filtered.whole:
+        return ["--cuts means nothing here, for the film is one part"]
     if used < given:
         words.append(
             f"{given - used} of the {given} cuts lie outside the frames that are taken, or coincide there"

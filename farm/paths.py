@@ -95,7 +95,7 @@ def run_folder_path(output: Path, temp: Path | None = None) -> Path:
 
 def check_name(path: Path, error: type[UnevenError] = OutputError) -> None:
     """Raises ``error`` if the absolute path can't be written down as text."""
-    text = os.path.abspath(path)  # noqa: PTH100 - keeps the name as given, without a look at the disk
+    text = str(path.absolute())  # as it is written down, with every '..' and what stands before it
     try:
         text.encode()
     except UnicodeEncodeError:

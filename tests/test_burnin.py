@@ -117,6 +117,8 @@ def test_composed_and_decomposed_letters_are_one() -> None:
         ({"texts": ["a\u200d"]}, "U+200D is no character"),
         ({"texts": ["a\tb"]}, "U+0009 is no character"),
         ({"texts": ["\u0915\u093f"]}, "joins the character before"),
+        ({"texts": ["bottom_left|{file}"]}, "did you mean bottom-left?"),
+        ({"texts": ["Top|{file}"]}, "name a place before it: top-left|Top|{file}"),
         ({"timecode": "upstairs"}, "choose top-left, top,"),
         ({"size": "5%"}, "add --burn-timecode or --burn-text"),
         ({"box": "none"}, "add --burn-timecode or --burn-text"),
@@ -130,6 +132,7 @@ def test_composed_and_decomposed_letters_are_one() -> None:
         ({"timecode": "top", "box": "black@101%"}, "opacity"),
         ({"timecode": "top", "font": Path("/nowhere/font.ttf")}, "can't be read"),
         ({"timecode": "top", "font": Path("/")}, "can't be read"),
+        ({"timecode": "top", "font": Path("/\udcff.ttf")}, "not valid UTF-8"),
     ],
 )
 def test_what_can_not_be_burnt_in_is_refused_in_a_sentence(typed: dict[str, Any], words: str) -> None:
@@ -170,8 +173,16 @@ def test_a_part_depends_on_a_fonts_content_and_not_on_its_name(tmp_path: Path) -
         (["in.mkv", "--burn-timecode"], ["in.mkv", "--burn-timecode=bottom"]),
         (["--burn-timecode", "-o", "x"], ["--burn-timecode=bottom", "-o", "x"]),
         (["--burn-timecode=top", "in.mkv"], ["--burn-timecode=top", "in.mkv"]),
+        (
+            ["in.mkv", "--burn-timecode", "middle"],
+            ["in.mkv", "--burn-timecode", "middle"],
+        ),  # refused as a place
+        (["--burn-timecode", "tests"], ["--burn-timecode=bottom", "tests"]),  # a folder of images
         (["--", "--burn-timecode"], ["--", "--burn-timecode"]),
     ],
 )
-def test_a_place_may_follow_the_timecode(typed: list[str], meant: list[str]) -> None:
+def test_a_place_may_follow_the_timecode(
+    typed: list[str], meant: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(__file__).parents[1])
     assert with_places(typed) == meant

@@ -18,7 +18,7 @@ from farm.errors import UsageError
 from farm.media.constant import make_constant
 from farm.plan import cut_grid
 from farm.settings import GridSettings, JobSettings, settings_hash
-from farm.source import ImageFile, SourceIndex, part_cuts
+from farm.source import Filtered, ImageFile, SourceIndex, part_cuts
 from farm.trim import parse_trim, trim_index
 
 
@@ -190,6 +190,9 @@ def test_scenes_so_short_that_the_file_grows_are_said() -> None:
     assert not words_for_cuts(film(480), GridSettings(frames=12), 40)
     # Parts that are as short because that was asked for are no news.
     assert not words_for_cuts(film(480), asked(100), 40)
+    # Where filters want the whole film it isn't cut.
+    whole = msgspec.structs.replace(film(480), filtered=Filtered(source=film(480), whole=("asked for",)))
+    assert words_for_cuts(whole, few, 1) == ["--cuts means nothing here, for the film is one part"]
 
 
 def test_other_cuts_are_another_job() -> None:

@@ -16,7 +16,7 @@ from rich.text import Text
 from console.draining import drain_text
 from console.forecast import lower_bound
 from console.model import Model
-from console.text import count, duration, safe, share, size
+from console.text import count, duration, plural, safe, share, size
 from console.theme import Look, Mark
 from console.timeline import WorkerModel
 from console.widgets.event_list import time_text
@@ -58,6 +58,8 @@ def title_row(
     facts = [f"policy {model.options.policy}", f"tail {policy}"]
     if rate is not None and model.finish is None:
         facts.insert(0, f"{rate:g} x real time")
+    if model.sample is not None and model.finish is None:
+        facts.insert(0, f"a sample, {plural(len(model.sample), 'part')}")
     if readonly:
         facts.insert(0, "read only")
     if model.epoch > 1:

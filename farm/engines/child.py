@@ -43,6 +43,9 @@ CANCEL_SECONDS = 2.0
 #: A step of progress smaller than this isn't sent, so that a call per frame costs nothing.
 PROGRESS_STEP = 0.001
 
+#: Without news from the child, what was heard last is told again that often.
+REPEAT_SECONDS = 1.0
+
 _LOG_LINES = 20
 _LOG_TAIL_BYTES = 16 << 10
 
@@ -104,8 +107,9 @@ def _take_note(job: asyncio.Future[object]) -> None:
 def run_in_child_blocking(
     target: str, *args: object, log: Path, on_progress: Callable[[float], None] | None = None
 ) -> object:
-    """``run_in_child`` for callers without an event loop; ``on_progress`` is called in this thread."""
-    return _ChildRun(target, args, log, on_progress).result()
+    """``run_in_child`` for callers without an event loop; ``on_progress`` is called in this thread, and again
+    with what it heard last while there is nothing new, so that who waits can be told that it goes on."""
+    return _ChildRun(target, args, log, on_progress, repeat=True).result()
 
 
 # --- what travels from the child to us
@@ -148,11 +152,14 @@ class _ChildRun:
         args: tuple[object, ...],
         log: Path,
         on_progress: Callable[[float], None] | None,
+        *,
+        repeat: bool = False,
     ) -> None:
         self._target = target
         self._args = args
         self._log = log
         self._on_progress = on_progress
+        self._repeat = repeat and on_progress is not None
         self._lock = threading.Lock()
         self._process: ForkServerProcess | None = None
         self._starting = True
@@ -215,16 +222,23 @@ class _ChildRun:
 
     def _receive(self, reader: Connection[Any, Any]) -> object:
         """The outcome, or None if the child ended without one."""
+        heard = 0.0
         while True:
             try:
+                while self._repeat and not reader.poll(REPEAT_SECONDS):
+                    self._tell(heard)
                 data = reader.recv_bytes()
             except (EOFError, OSError):
                 return None
             message: object = _ResultUnpickler(io.BytesIO(data)).load()
             if not isinstance(message, _Progress):
                 return message
-            if self._on_progress is not None:
-                self._on_progress(message.fraction)
+            heard = message.fraction
+            self._tell(heard)
+
+    def _tell(self, fraction: float) -> None:
+        if self._on_progress is not None:
+            self._on_progress(fraction)
 
 
 def _revive(refusal: _Refusal) -> UnevenError:

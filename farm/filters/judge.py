@@ -12,6 +12,7 @@ from farm.filters.offers import MISSING, OFFERS, REFUSED
 from farm.filters.optionnames import OPTION_NAMES
 from farm.filters.syntax import GraphError, Step, parse_graph
 from farm.filters.wiring import Wiring, wire
+from farm.paths import check_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,11 @@ def _named(step: Step, offer: Offer, folder: Path) -> Step:
         name = full.get(name, name)
         if name in offer.forbidden:
             raise GraphError(f"--filter: {step.place}: {name}= is not offered: {offer.forbidden[name]}")
-        options[name] = str((folder / value).absolute()) if name in offer.files else value
+        if name in offer.files:
+            file = (folder / value).absolute()
+            check_name(file, GraphError)
+            value = str(file)
+        options[name] = value
     for name, why in offer.required.items():
         if name not in options:
             raise GraphError(f"--filter: {step.place}: {why}")

@@ -49,8 +49,9 @@ def probe_job(
     path: Path, settings: JobSettings, *, on_progress: Callable[[float], None] = _unheard
 ) -> Probed:
     """Index the input and check that the encoder and the container take it. Raises UnevenError.
-    ``on_progress`` hears fractions from 0 to 1, of each pass over the input."""
+    ``on_progress`` hears fractions from 0 to 1, of each pass over the input; 1 while the rest is tried."""
     index = _index(path, settings, on_progress)
+    on_progress(1.0)
     warnings = check_encoder(index, settings.video)
     if settings.container != IMAGES:
         warnings += check_pair(index, settings.video, settings.container)

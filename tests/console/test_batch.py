@@ -89,3 +89,10 @@ def test_what_is_there_is_kept_on_request(tmp_path: Path) -> None:
     pairs = [(Path(name), tmp_path / f"{name}.mp4") for name in "ab"]
     assert render_each(pairs, render, lambda: None, keep_existing=True) == ExitCode.DONE
     assert begun == ["b"]
+
+
+def test_a_sample_of_each_is_not_said_to_be_done(capsys: pytest.CaptureFixture[str]) -> None:
+    pairs = [(Path(name), Path(f"no-{name}")) for name in "abc"]
+    render_each(pairs, lambda source, target: 3 * (source.name == "b"), lambda: None, done="sampled")
+    table = capsys.readouterr().err.split("2 of 3 sampled\n")[1].splitlines()
+    assert [line.split()[-1] for line in table] == ["sampled", "3)", "sampled"]

@@ -89,3 +89,5 @@ def test_a_codec_s_name_is_that_of_its_encoder_and_an_option_has_one_value() -> 
     assert made("x264", "bf=2", "bf=2").options == {"bf": "2"}
     with pytest.raises(UsageError, match="--option bf=2 and --option bf=3 are both given"):
         made("x264", "bf=2", "bf=3")
+    with pytest.raises(UsageError, match=r"--option x=.* is not valid UTF-8"):
+        made("x264", "x=\udcff")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from console.attach import _standing
 from console.model import Model
 from console.plain import status_line
 from console.summary import render_text, summarize
-from console.widgets.view import _badge
+from console.widgets.view import _badge, title_row
 from farm import events as ev
+from farm.journal import RunEntry
+from farm.sampling import SAMPLED
 from farm.simulation.runs import simulate
 from farm.simulation.world import World
 from tests.simulation.worlds import small_world, worker
@@ -35,6 +38,7 @@ def test_progress_is_that_of_the_sample() -> None:
     half = folded(log[: next(n for n, r in enumerate(log) if isinstance(r.event, ev.PartCredited)) + 1])
     assert half.credited_frames == 20 and half.open_frames + half.in_flight_frames == 60
     assert 0.1 < half.progress() < 0.5
+    assert title_row(half, half.at, readonly=False, ended=False).facts[0] == "a sample, 4 parts"
 
 
 def test_the_end_tells_the_sample_and_what_is_predicted() -> None:
@@ -73,3 +77,9 @@ def test_a_sample_s_recording_folds_alike_however_it_is_read() -> None:
     log = records()
     again = [ev.decode_record(ev.encode_record(record)) for record in log]
     assert folded(log).digest() == folded(again).digest()
+
+
+def test_a_sample_is_not_listed_as_done() -> None:
+    entry = RunEntry(run_id="r", input="i", output="o", folder="", started="", exit_code=0, outcome=SAMPLED)
+    assert _standing(entry, live=False) == "sampled"
+    assert _standing(replace(entry, outcome="done and verified"), live=False) == "done"

@@ -35,3 +35,11 @@ def test_a_fraction_that_falls_begins_the_next_pass() -> None:
 def test_a_file_gets_a_line_every_ten_seconds() -> None:
     written = said([(second, second / 40) for second in range(1, 40)], terminal=False)
     assert written == "reading film.ts: 25 %\nreading film.ts: 50 %\nreading film.ts: 75 %\n"
+
+
+def test_what_goes_on_once_all_is_read_has_its_own_words() -> None:
+    stream, clock = io.StringIO(), [0.0]
+    line = Waiting("reading film.ts", stream, terminal=False, now=lambda: clock[0], then="trying the encoder")
+    for clock[0] in (10.0, 20.0):
+        line(1.0)
+    assert stream.getvalue() == "reading film.ts: trying the encoder\n" * 2

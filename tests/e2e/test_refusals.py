@@ -113,11 +113,16 @@ def test_what_the_encoder_or_container_refuses(
 
 
 def test_a_dry_run_shows_the_plan_and_makes_nothing(clip: Path, tmp_path: Path) -> None:
-    arguments = ("render", clip, "-o", "out.mp4", "--dry-run", "--fleet", "30,2")
-    command = run(*arguments, cwd=tmp_path, json=False)
+    (tmp_path / "cuts.txt").write_text("100\n333\n")
+    arguments = ("render", clip, "-o", "out.mp4", "--dry-run", "--fleet", "30,2", "--cuts", "cuts.txt")
+    burnt = ("--burn-text", "top|frame {frame}", "--burn-timecode")
+    command = run(*arguments, *burnt, cwd=tmp_path, json=False)
     assert command.process.returncode == 0
     assert "480 frames" in command.stdout and "2 workers: 30 fps, 2 fps" in command.stdout
-    assert not list(tmp_path.iterdir())
+    assert "frames; 2 cuts from --cuts" in command.stdout
+    assert "top: frame {frame}, in the first frame frame 000" in command.stdout
+    assert "bottom: {timecode}, in the first frame 00:00:00:00" in command.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["cuts.txt"]
 
 
 def test_the_demo_replaces_nothing_unasked(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from farm.engines.base import FrameSplitter, frame
 from farm.errors import InputError, VerificationError
@@ -96,6 +97,14 @@ def count_up(steps: int, on_progress: Callable[[float], None]) -> str:
         on_progress(step / steps)
     on_progress(1.0)
     return "counted"
+
+
+def rest_halfway(path: str, on_progress: Callable[[float], None]) -> str:
+    """Until there is a file at ``path``."""
+    on_progress(0.5)
+    while not Path(path).exists():
+        time.sleep(0.01)
+    return "rested"
 
 
 def refuse(path: str) -> None:

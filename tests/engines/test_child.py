@@ -59,6 +59,19 @@ def test_progress_arrives_in_order_and_before_the_result(log):
     run(body())
 
 
+def test_who_waits_hears_again_what_was_last_while_there_is_no_news(log, tmp_path, monkeypatch):
+    monkeypatch.setattr(child, "REPEAT_SECONDS", 0.01)
+    heard: list[float] = []
+
+    def hear(fraction: float) -> None:
+        heard.append(fraction)
+        if heard.count(0.5) == 3:
+            (tmp_path / "go on").touch()
+
+    assert call("rest_halfway", str(tmp_path / "go on"), log=log, on_progress=hear) == "rested"
+    assert heard.count(0.5) >= 3
+
+
 def test_an_error_of_the_user_is_raised_as_what_it_is(log, capfd):
     with pytest.raises(InputError, match=r"a\.mp4 is not a video") as caught:
         call("refuse", "a.mp4", log=log)

@@ -181,6 +181,8 @@ def test_a_file_that_is_missing_or_is_a_film_is_refused(film: SourceIndex, files
         filter_index(film, settings("movie=nope.png[a];[in][a]overlay", files))
     with pytest.raises(InputError, match="is a film"):
         filter_index(film, settings("movie=film.mp4[a];[in][a]overlay", files))
+    with pytest.raises(UsageError, match="not valid UTF-8; rename it or its folder"):
+        filter_index(film, settings("movie=film.mp4[a];[in][a]overlay", files / "\udcff"))
 
 
 # --- what comes out

@@ -177,6 +177,8 @@ def test_names_that_are_not_utf8_are_refused(source: Path) -> None:
         check_output(Path("b\udcffd.mp4"), source.parent / "out.mp4")
     with pytest.raises(InputError, match="not valid UTF-8"):
         check_name(Path("b\udcffd.mp4"), InputError)
+    with pytest.raises(InputError, match="UTF-8"):  # it is written down as it is named
+        check_name(Path("b\udcffd/../a.mp4"), InputError)
     with pytest.raises(OutputError, match="zero byte"):
         check_name(Path("a\0b"))
 
