@@ -8,6 +8,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -18,6 +19,7 @@ from console import options as opt
 from console import sourceoptions as src
 from console import text
 from console.evidence import Evidence, Found, find_evidence, named_evidence
+from console.groups import grouped
 from console.streams import give_line
 from console.waiting import waiting
 from farm.contents import Contents
@@ -79,92 +81,28 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def verify(
-    output: Annotated[
-        Path, typer.Argument(metavar="OUTPUT", help="A video, frame_%05d.png, or a folder of images.")
-    ],
-    run: Annotated[
-        str | None, typer.Option("--run", metavar="RUN", help="Compare with what that run made.")
-    ] = None,
-    manifest: Annotated[
-        Path | None, typer.Option("--manifest", metavar="FILE", help="Compare with that manifest.")
-    ] = None,
-    against: Annotated[
-        Path | None,
-        typer.Option(
-            "--against",
-            metavar="INPUT",
-            help="Compare frames and times with this source, too; of a lossless output with --decode also "
-            "the pictures.",
-        ),
-    ] = None,
-    decode: opt.Decode = False,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of lines.")] = False,
-    video_stream: src.VideoStream = None,
-    fps: src.Fps = None,
-    rotate: Annotated[str | None, typer.Option("--rotate", help="As at render: keep or apply.")] = None,
-    on_gap: Annotated[str | None, typer.Option("--on-gap", help="As at render: fail, hold or skip.")] = None,
-    conform: src.Conform = None,
-    start: src.Start = None,
-    stop: src.Stop = None,
-    frames: src.Frames = None,
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """How the source is to be taken, as typed (console.groups); None: as the run took it."""
+
+    video_stream: src.VideoStream = None
+    fps: src.Fps = None
+    rotate: Annotated[str | None, typer.Option("--rotate", help="As at render: keep or apply.")] = None
+    on_gap: Annotated[str | None, typer.Option("--on-gap", help="As at render: fail, hold or skip.")] = None
+    conform: src.Conform = None
+    start: src.Start = None
+    stop: src.Stop = None
+    frames: src.Frames = None
     every: Annotated[
         int | None, typer.Option("--every", min=1, metavar="N", help="Of those, every N-th frame.")
-    ] = None,
-    start_number: src.StartNumber = None,
-) -> int:
-    """Read an output back and compare it with what its run made: frames, times, packets, streams.
-
-    The run is known by the manifest beside the output, by the output's name, or by the hash of its packets
-    where the file was moved or renamed. The first difference is told with the frame, the part, and the
-    worker and attempt that made it. How the source is taken (--start, --fps, …) is known from the run; what
-    is given here counts more.
-    """
-    asked = _Asked(
-        stream=video_stream,
-        fps=fps,
-        rotate=rotate,
-        on_gap=on_gap,
-        conform=conform,
-        start=start,
-        stop=stop,
-        frames=frames,
-        every=every,
-        start_number=start_number,
-    )
-    if against is None and any(getattr(asked, name) is not None for name in asked.__struct_fields__):
-        raise UsageError("how the source was taken matters with --against INPUT only; give that, too")
-    named = named_evidence(run, manifest)
-    inspection = _Inspection(_target(output))
-    try:
-        verdict = inspection.carry_out(named, against, asked, decode)
-    except VerificationError as error:
-        if json:
-            give_line(msgspec.json.encode(inspection.wrong(error)).decode())
-        raise
-    give_line(msgspec.json.encode(verdict).decode() if json else inspection.text(verdict))
-    return ExitCode.DONE
-
-
-class _Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """How the source is to be taken, as typed; None: as the run took it."""
-
-    stream: int | None
-    fps: str | None
-    rotate: str | None
-    on_gap: str | None
-    conform: str | None
-    start: str | None
-    stop: str | None
-    frames: str | None
-    every: int | None
-    start_number: int | None
+    ] = None
+    start_number: src.StartNumber = None
 
     def over(self, settings: JobSettings) -> JobSettings:
         """``settings`` with what is asked otherwise. Raises UsageError."""
         old = settings.source
         source = src.source_settings(
-            old.stream if self.stream is None else self.stream,
+            old.stream if self.video_stream is None else self.video_stream,
             self.fps,
             self.rotate or old.rotate,
             old.on_size_change,
@@ -188,6 +126,52 @@ class _Asked(msgspec.Struct, frozen=True, kw_only=True):
         if self.start_number is not None:
             images = msgspec.structs.replace(images, start_number=self.start_number)
         return msgspec.structs.replace(taken, sequence=sequence, images=images)
+
+
+@grouped
+def verify(
+    output: Annotated[
+        Path, typer.Argument(metavar="OUTPUT", help="A video, frame_%05d.png, or a folder of images.")
+    ],
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="RUN", help="Compare with what that run made.")
+    ] = None,
+    manifest: Annotated[
+        Path | None, typer.Option("--manifest", metavar="FILE", help="Compare with that manifest.")
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against",
+            metavar="INPUT",
+            help="Compare frames and times with this source, too; of a lossless output with --decode also "
+            "the pictures.",
+        ),
+    ] = None,
+    decode: opt.Decode = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of lines.")] = False,
+    *,
+    asked: _Asked,
+) -> int:
+    """Read an output back and compare it with what its run made: frames, times, packets, streams.
+
+    The run is known by the manifest beside the output, by the output's name, or by the hash of its packets
+    where the file was moved or renamed. The first difference is told with the frame, the part, and the
+    worker and attempt that made it. How the source is taken (--start, --fps, …) is known from the run; what
+    is given here counts more.
+    """
+    if against is None and asked != _Asked():
+        raise UsageError("how the source was taken matters with --against INPUT only; give that, too")
+    named = named_evidence(run, manifest)
+    inspection = _Inspection(_target(output))
+    try:
+        verdict = inspection.carry_out(named, against, asked, decode)
+    except VerificationError as error:
+        if json:
+            give_line(msgspec.json.encode(inspection.wrong(error)).decode())
+        raise
+    give_line(msgspec.json.encode(verdict).decode() if json else inspection.text(verdict))
+    return ExitCode.DONE
 
 
 def _target(output: Path) -> Path:
