@@ -4,7 +4,8 @@ Rules of this file:
 - a list has one frame of the input a line, counted from 0; what follows a ``#`` is a remark. A file that
   begins with ``{`` is Av1an's: its scenes count, which follow one another and cover the film; all else in it
   (how a scene is to be encoded) doesn't;
-- a cut lies inside the input, so neither at its first frame nor past its last; cuts ascend and differ;
+- a cut lies inside the input, not past its last frame; cuts ascend and differ. The first may be 0, as lists
+  of scenes have it, where a part begins in any case;
 - cuts count frames of the input, whatever is taken of it. A cut between two frames that are taken falls
   before the later one; cuts outside the range that is taken mean nothing there.
 """
@@ -74,13 +75,13 @@ def _from_lines(text: str, name: str) -> Cuts:
         if not _FRAME.match(word):
             raise UsageError(f"{where} is no frame; give one number a line, counted from 0")
         cut = int(word)
-        if cut == 0:
-            raise UsageError(f"{where} is where the input begins; leave it out, cuts lie inside")
         if cuts and cut <= cuts[-1]:
             raise UsageError(f"{where} comes after {cuts[-1]}; give every cut once, in ascending order")
         cuts.append(cut)
+    if cuts and cuts[0] == 0:  # where the first scene begins
+        del cuts[0]
     if not cuts:
-        raise UsageError(f"{name} holds no frame; give one number a line, counted from 0")
+        raise UsageError(f"{name} holds no frame at which a part could begin; give one number a line")
     return Cuts(tuple(cuts), None)
 
 

@@ -56,6 +56,7 @@ def scenes(*cuts: int, frames: int, **more: Any) -> str:
 def test_a_list_has_one_frame_a_line_and_remarks(tmp_path: Path) -> None:
     path = written(tmp_path / "cuts.txt", "\ufeff# scenes\n24\n\n  120  # the door\r\n121\n")
     assert read_cuts(path) == ((24, 120, 121), None)
+    assert read_cuts(written(path, "0\n24\n")) == ((24,), None), "scenes begin with the film"
 
 
 def test_av1ans_scenes_are_read_with_the_frames_they_were_found_in(tmp_path: Path) -> None:
@@ -70,7 +71,8 @@ def test_av1ans_scenes_are_read_with_the_frames_they_were_found_in(tmp_path: Pat
         ("12\n-3\n", "line 2: -3 is no frame"),
         ("1.5", "line 1: 1.5 is no frame"),
         ("١٢", "is no frame"),
-        ("# a\n0\n24", "line 2: 0 is where the input begins"),
+        ("24\n0\n", "line 2: 0 comes after 24"),
+        ("0\n", "holds no frame at which a part could begin"),
         ("24\n24\n", "line 2: 24 comes after 24"),
         ("24\n48\n\n30\n", "line 4: 30 comes after 48"),
         ("", "holds no frame"),
