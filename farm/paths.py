@@ -321,6 +321,18 @@ def temporary_name(path: Path) -> Path:
     return path.parent / f".uneven-{digest}{PARTIAL_SUFFIX}"
 
 
+def remove_unfinished(temporary: Path) -> None:
+    """Remove what a crash left of ``atomic_file`` under its temporary name; not what somebody is writing."""
+    with suppress(OSError):
+        handle = os.open(temporary, os.O_WRONLY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if has_name(handle, temporary):
+                temporary.unlink()
+        finally:
+            os.close(handle)
+
+
 def has_name(handle: int, path: Path) -> bool:
     """Whether an open file still has its name: between an open and a lock its holder may have removed it.
     Raises OSError."""

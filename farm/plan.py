@@ -23,7 +23,7 @@ from farm.faults import Fault
 from farm.fleet import WorkerProfile, uniform_fleet
 from farm.folder import INDEX_NAME, NOTE_NAME, RunFolder, holds_run, remove_shell
 from farm.frames import PartGrid
-from farm.journal import Journal, JournalDamaged
+from farm.journal import Journal, JournalDamaged, RunCatalogue
 from farm.machine import automatic_workers, fit_fleet, read_machine
 from farm.manifest import check_manifest, manifest_path
 from farm.outputs import as_ranges, check_images_free, existing_numbers, image_pattern
@@ -120,6 +120,7 @@ def make_plan(
     if os.path.lexists(request.output) and not resumes:  # refused below: then nothing else tidies up
         remove_shell(folder_path)
         sweep()
+        RunCatalogue().sweep()
     # An output that is there may be the earlier run's own: that is seen when its journal is open.
     check_output(request.source, request.output, True if resumes else request.overwrite)
     if request.manifest:

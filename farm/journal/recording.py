@@ -40,7 +40,9 @@ from farm.paths import (
     check_name,
     printable,
     reason,
+    remove_unfinished,
     run_folder_path,
+    temporary_name,
 )
 
 RECORDING_SUFFIX = ".jsonl.gz"
@@ -170,6 +172,11 @@ class RunCatalogue:
         entry = self._read(self._entry_path(run_id))
         if entry is not None:
             self._write(msgspec.structs.replace(entry, exit_code=exit_code, outcome=outcome))
+
+    def sweep(self) -> None:
+        """Remove what a crash left half written, where no run comes that would write it anew."""
+        for kind in (RECORDING_SUFFIX, _ENTRY_SUFFIX):
+            remove_unfinished(temporary_name(self.folder / kind))
 
     def entries(self) -> list[RunEntry]:
         """All runs, the one started or saved last first."""

@@ -19,6 +19,7 @@ import psutil
 import pytest
 
 from farm.scratch import Scratch
+from tests.attach.telling import until
 from tests.console.test_terminal import MODES
 from tests.e2e.command import run
 from tests.e2e.test_terminal import LIMIT_SECONDS, Screen, environment
@@ -88,9 +89,8 @@ def test_a_signal_to_a_run_restores_the_terminal(number: signal.Signals, clip: P
 def test_the_death_of_workers_leaves_the_screen_to_the_console(clip: Path, tmp_path: Path) -> None:
     with on_screen(tmp_path, "render", clip, "-o", "o.mp4", *SLOW) as screen:
         screen.read_until(RENDERING)
-        killed = forked(screen)
-        assert len(killed) >= 2
-        for process in killed:
+        until(lambda: len(forked(screen)) >= 2, "two workers")
+        for process in forked(screen):
             process.kill()
         screen.read_until(b"lost")
         os.write(screen.master, b"\x03\x03")

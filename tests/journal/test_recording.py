@@ -30,6 +30,7 @@ from farm.events import (
 from farm.folder import RunFolder
 from farm.journal import Journal, RunCatalogue, read_recording, write_recording
 from farm.journal.recording import state_folder
+from farm.paths import atomic_file
 from tests.journal.helpers import AWKWARD_NAMES, credits, opened, run_records
 
 texts = st.text(max_size=30)
@@ -193,6 +194,20 @@ def test_the_state_folder_can_be_moved(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert state_folder({}).name == "uneven"
     monkeypatch.setenv("UNEVEN_STATE_DIR", str(tmp_path))
     assert RunCatalogue().folder == tmp_path / "runs"
+
+
+def test_what_a_crash_left_half_written_is_swept_and_what_is_being_written_is_not(
+    catalogue: RunCatalogue, tmp_path: Path
+) -> None:
+    """Killed while it noted the end of a run that is done: no later run comes that would write it anew."""
+    catalogue.register("a", input=tmp_path, output=tmp_path / "o.mp4", folder=tmp_path, started="now")
+    with atomic_file(catalogue.folder / "b.json", ".json") as file:
+        (half,) = (path for path in catalogue.folder.iterdir() if path.name.startswith("."))
+        catalogue.sweep()
+        file.write(b"{}")
+    half.write_bytes(b'{"run_')
+    catalogue.sweep()
+    assert sorted(path.name for path in catalogue.folder.iterdir()) == ["a.json", "b.json"]
 
 
 def test_nothing_known_yet(catalogue: RunCatalogue) -> None:
