@@ -42,8 +42,8 @@ def uneven(*arguments: str | Path) -> list[str]:
 
 
 @contextlib.contextmanager
-def on_screen(folder: Path, *arguments: str | Path) -> Iterator[Screen]:
-    screen = Screen(uneven(*arguments), folder, columns=120)
+def on_screen(folder: Path, *arguments: str | Path, hangs_up: bool = False) -> Iterator[Screen]:
+    screen = Screen(uneven(*arguments), folder, columns=120, hangs_up=hangs_up)
     try:
         yield screen
     finally:
@@ -119,7 +119,7 @@ def test_views_of_a_detached_run_come_and_go_in_every_way(clip: Path, tmp_path: 
     started = run("render", clip, "-o", "o.mp4", "--detach", *SLOW, cwd=tmp_path, json=False)
     assert started.process.returncode == 0, started.stderr
     try:
-        with on_screen(tmp_path, "attach") as screen:
+        with on_screen(tmp_path, "attach", hangs_up=True) as screen:
             screen.read_until(RENDERING)
             os.close(screen.master)  # the line is cut
             assert screen.process.wait(LIMIT_SECONDS) == 0

@@ -74,9 +74,15 @@ def tripping(where: str, *arguments: str | Path) -> list[str]:
 
 
 class Screen:
-    """The command on a terminal of its own."""
+    """The command on a terminal of its own.
 
-    def __init__(self, command: list[str], folder: Path, columns: int = 80) -> None:
+    ``hangs_up``: it is the terminal's session leader, as what a terminal window runs. Linux throws away what
+    such a one wrote last and nobody has read yet when it ends, so who wants to read that does without.
+    """
+
+    def __init__(
+        self, command: list[str], folder: Path, columns: int = 80, *, hangs_up: bool = False
+    ) -> None:
         self.master, slave = pty.openpty()
         termios.tcsetwinsize(slave, (24 if columns else 0, columns))
         self.process = subprocess.Popen(
@@ -87,7 +93,7 @@ class Screen:
             stdout=slave,
             stderr=slave,
             start_new_session=True,
-            preexec_fn=_make_controlling,
+            preexec_fn=_make_controlling if hangs_up else None,
         )
         os.close(slave)
         self.output = b""
@@ -228,7 +234,7 @@ def test_a_terminal_of_no_width_is_one_of_80_columns(short_clip: Path, tmp_path:
 def test_a_terminal_that_is_closed_drains_the_run(ui: str, clip: Path, tmp_path: Path) -> None:
     """The window is closed: SIGHUP comes, and whatever is written from then on fails."""
     where = ["-o", "o.mp4", "--fleet", "20,20", "--part", "12", "--preset", "ultrafast", "--ui", ui]
-    screen = Screen([sys.executable, "-m", "console", "render", str(clip), *where], tmp_path)
+    screen = Screen([sys.executable, "-m", "console", "render", str(clip), *where], tmp_path, hangs_up=True)
     try:
         store = tmp_path / "o.mp4.uneven" / "store"
         deadline = time.monotonic() + LIMIT_SECONDS
