@@ -38,7 +38,8 @@ def test_the_tour_as_a_real_render(tmp_path: Path) -> None:
     live = [decode_record(line) for line in lines]
     journalled = [record for record in live if record.seq >= 0]
     assert_tour(journalled, BUSY_SECONDS_MAX)
-    assert_captions(read_scenario(str(TOUR)), journalled)
+    # On a busy machine accidents come close upon one another.
+    assert_captions(read_scenario(str(TOUR)), journalled, passed_over_max=2)
     assert msgspec.json.decode(summary)["summary"]["credited_frames"] == 1680
     assert all(verdict["met"] for verdict in msgspec.json.decode(verdicts)["expectations"])
 
