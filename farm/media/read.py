@@ -95,19 +95,19 @@ def decode(
 
 def frame_crc(frame: av.VideoFrame) -> int:
     """CRC-32 over the visible bytes of a picture: neither the padding of its lines nor of its pixels."""
-    import numpy as np  # which most children never need
-
     crc = 0
-    name = frame.format.name
+    padding = _PADDED_FORMATS.get(frame.format.name)
     for number, plane in enumerate(frame.planes):
         stride = abs(plane.line_size) or plane.buffer_size
-        lines = np.frombuffer(memoryview(plane), dtype=np.uint8).reshape(plane.height, -1)
-        if plane.line_size < 0:
-            lines = lines[::-1]
-        lines = lines[:, : min(_line_bytes(frame, number), stride)]
-        if name in _PADDED_FORMATS:
-            lines = np.delete(lines.reshape(plane.height, -1, 4), _PADDED_FORMATS[name], axis=2)
-        crc = zlib.crc32(np.ascontiguousarray(lines).data, crc)
+        visible = min(_line_bytes(frame, number), stride)
+        data = memoryview(plane).cast("B")
+        lines = range(0, len(data), len(data) // plane.height)
+        for start in lines if plane.line_size >= 0 else reversed(lines):
+            shown: memoryview | bytearray = data[start : start + visible]
+            if padding is not None:
+                shown = bytearray(shown)
+                del shown[padding::4]
+            crc = zlib.crc32(shown, crc)
     return crc
 
 
