@@ -168,7 +168,7 @@ class _Notes:
     def __init__(self, index: SourceIndex) -> None:
         # Of images none has a size by chance: it was refused, or it was asked what they become.
         self._size = None if index.images else source_size(index)
-        self._format = _plain(index.pix_fmt)
+        self._format = plain_format(index.pix_fmt)
 
     def take(self, seen: Seen, frame: av.VideoFrame, pts: int, *, first: bool) -> None:
         if first:
@@ -177,10 +177,10 @@ class _Notes:
             seen.damaged.append(pts)
         if self._size is not None and (frame.width, frame.height) != self._size:
             seen.resized.append(pts)
-        if self._size is not None and _plain(frame.format.name) != self._format:
+        if self._size is not None and plain_format(frame.format.name) != self._format:
             seen.reformatted.append(pts)
 
 
-def _plain(pix_fmt: str) -> str:
+def plain_format(pix_fmt: str) -> str:
     """Without the range of its colours, which some formats have in their names."""
     return pix_fmt.replace("yuvj", "yuv")

@@ -18,7 +18,7 @@ from farm.errors import VerificationError
 from farm.facts import Pictures
 from farm.media.contents import film_of, open_finished
 from farm.media.encode import choose_picture, conform
-from farm.media.pictures import open_pictures
+from farm.media.pictures import open_pictures, plain_format
 from farm.media.read import ReadError, frame_crc
 from farm.media.sequence import BadImage, decode_image
 from farm.outputs import image_pattern
@@ -80,14 +80,17 @@ def compare_pictures(
         for frame in found:
             if given is None:
                 if settings is None:
-                    video = VideoSettings(encoder=contents.video.codec, pix_fmt=_plain(frame))
+                    video = VideoSettings(
+                        encoder=contents.video.codec, pix_fmt=plain_format(frame.format.name)
+                    )
                     chosen = JobSettings(video=video)
                 given = _given(index, chosen)
             right = next(given, None)
             if right is None:
                 break
-            if _plain(frame) != _plain(right):
-                return Pictures(why_not=f"they are stored as {_plain(frame)} and were {_plain(right)}")
+            stored, was = plain_format(frame.format.name), plain_format(right.format.name)
+            if stored != was:
+                return Pictures(why_not=f"they are stored as {stored} and were {was}")
             if frame_crc(frame) != frame_crc(right):
                 seconds = float(shown[compared] * contents.time_base)
                 return Pictures(compared=compared, differs=compared, seconds=seconds)
@@ -127,7 +130,3 @@ def _of_images(output: Path, contents: Contents) -> Iterator[av.VideoFrame]:
     for number in contents.pts:
         data = (pattern.folder / pattern.name(number)).read_bytes()
         yield decode_image(data, contents.video.codec, {})[0]
-
-
-def _plain(frame: av.VideoFrame) -> str:
-    return frame.format.name.replace("yuvj", "yuv")
